@@ -1,0 +1,242 @@
+//! The store trait and what hangs from it.
+
+use std::any::Any;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use p9::{Attributes, DirEntry, LockKind, OpenFlags, Qid, SetAttributes, StatFs};
+
+use crate::error::{Error, Result};
+
+/// A place where data lives: a tree of nodes.
+pub trait Store: Send + Sync {
+    /// The top directory.
+    ///
+    /// # Errors
+    /// When the place cannot be reached.
+    fn root(&self) -> Result<Arc<dyn Node>>;
+}
+
+/// Where a walk ended.
+pub struct Walk {
+    /// Identity of each element reached, in order.
+    pub qids: Vec<Qid>,
+    /// The last node, when every element was reached.
+    pub end: Option<Arc<dyn Node>>,
+}
+
+/// A file, directory or symbolic link, not opened. Two-node operations ([`Node::rename`],
+/// [`Node::link`]) find their own kind by downcasting through [`Any`].
+pub trait Node: Any + Send + Sync {
+    /// Identity: `path` is unique among all files of the store, `kind` tells directories and
+    /// symbolic links.
+    fn qid(&self) -> Qid;
+
+    /// Goes down by names. `..` goes up but never above the root; symbolic links are not followed,
+    /// so that an element behind one is `ENOTDIR`. An empty walk gives a second handle of this
+    /// node.
+    ///
+    /// # Errors
+    /// When the *first* element cannot be reached; later ones only end the walk (walk(5)).
+    fn walk(&self, names: &[&[u8]]) -> Result<Walk>;
+
+    /// What stat(2) tells.
+    ///
+    /// # Errors
+    /// As stat(2).
+    fn attributes(&self) -> Result<Attributes>;
+
+    /// Changes what is marked valid.
+    ///
+    /// # Errors
+    /// As chmod(2), chown(2), truncate(2), utimensat(2).
+    fn set_attributes(&self, set: &SetAttributes) -> Result<()>;
+
+    /// Opens. `CREATE` and `EXCLUSIVE` mean nothing here; `TRUNCATE` empties.
+    ///
+    /// # Errors
+    /// As open(2).
+    fn open(&self, flags: OpenFlags) -> Result<Arc<dyn OpenNode>>;
+
+    /// Creates a regular file in this directory and opens it. Without `EXCLUSIVE` an existing file
+    /// is opened, as open(2) does.
+    ///
+    /// # Errors
+    /// As open(2) with `O_CREAT`.
+    fn create(
+        &self,
+        name: &[u8],
+        flags: OpenFlags,
+        mode: u32,
+    ) -> Result<(Arc<dyn Node>, Arc<dyn OpenNode>)>;
+
+    /// Makes a directory in this one.
+    ///
+    /// # Errors
+    /// As mkdir(2).
+    fn make_directory(&self, name: &[u8], mode: u32) -> Result<Qid>;
+
+    /// Makes a symbolic link in this directory.
+    ///
+    /// # Errors
+    /// As symlink(2).
+    fn make_symlink(&self, name: &[u8], target: &[u8]) -> Result<Qid>;
+
+    /// Makes `name` in this directory another name of `existing`.
+    ///
+    /// # Errors
+    /// As link(2).
+    fn link(&self, existing: &dyn Node, name: &[u8]) -> Result<()>;
+
+    /// The target of a symbolic link.
+    ///
+    /// # Errors
+    /// As readlink(2).
+    fn read_link(&self) -> Result<Vec<u8>>;
+
+    /// Moves `old` in this directory to `new` in `new_dir`, replacing what is there.
+    ///
+    /// # Errors
+    /// As rename(2).
+    fn rename(&self, old: &[u8], new_dir: &dyn Node, new: &[u8]) -> Result<()>;
+
+    /// Removes `name`, which must be a directory exactly when `directory` says so.
+    ///
+    /// # Errors
+    /// As unlinkat(2).
+    fn remove(&self, name: &[u8], directory: bool) -> Result<()>;
+
+    /// The directory that holds this node and its name there, for requests that name a file by
+    /// its fid only (`Tremove`, `Trename`, `Twstat`).
+    ///
+    /// # Errors
+    /// At the root, or when the node has lost its name.
+    fn parent(&self) -> Result<(Arc<dyn Node>, Vec<u8>)>;
+
+    /// Room of the file system.
+    ///
+    /// # Errors
+    /// As statfs(2).
+    fn statfs(&self) -> Result<StatFs>;
+
+    /// The value of an extended attribute.
+    ///
+    /// # Errors
+    /// As getxattr(2).
+    fn xattr(&self, _name: &[u8]) -> Result<Vec<u8>> {
+        Err(Error::Unsupported { operation: "getxattr", store: "this" })
+    }
+
+    /// The names of all extended attributes, each ended by a NUL, as listxattr(2) has them.
+    ///
+    /// # Errors
+    /// As listxattr(2).
+    fn xattr_list(&self) -> Result<Vec<u8>> {
+        Err(Error::Unsupported { operation: "listxattr", store: "this" })
+    }
+
+    /// Sets an extended attribute; `flags` as setxattr(2). An empty value with `flags` 0 removes
+    /// nothing: removal is [`Node::remove_xattr`].
+    ///
+    /// # Errors
+    /// As setxattr(2).
+    fn set_xattr(&self, _name: &[u8], _value: &[u8], _flags: u32) -> Result<()> {
+        Err(Error::Unsupported { operation: "setxattr", store: "this" })
+    }
+
+    /// Removes an extended attribute.
+    ///
+    /// # Errors
+    /// As removexattr(2).
+    fn remove_xattr(&self, _name: &[u8]) -> Result<()> {
+        Err(Error::Unsupported { operation: "removexattr", store: "this" })
+    }
+}
+
+/// Who asks for a lock: locks of one owner never conflict with each other. `client` is unique
+/// among a service's connections and what their peers call themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LockOwner {
+    /// The connection and the client's own name for itself.
+    pub client: Vec<u8>,
+    /// The client's process.
+    pub process: u32,
+}
+
+/// A byte-range lock, wanted or held.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LockRange {
+    /// Shared, exclusive or none.
+    pub kind: LockKind,
+    /// First byte.
+    pub start: u64,
+    /// Bytes; 0 means to the end of the file, however far it grows (fcntl(2)).
+    pub length: u64,
+}
+
+/// A node that was opened. It stays valid when its file is renamed or removed.
+pub trait OpenNode: Send + Sync {
+    /// Reads at an offset; short only at the end of the file.
+    ///
+    /// # Errors
+    /// As pread(2).
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
+
+    /// Writes all of `data` at an offset, or at the end for `APPEND`.
+    ///
+    /// # Errors
+    /// As pwrite(2); a count short of `data` is an error in the middle, told by the next write.
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<usize>;
+
+    /// Lists a directory from `cookie` (0: from the start; else the `offset` of an entry already
+    /// given) until `take` says false. `.` and `..` are included.
+    ///
+    /// # Errors
+    /// As getdents64(2).
+    fn read_directory(
+        &self,
+        cookie: u64,
+        take: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<()>;
+
+    /// What fstat(2) tells: also after the last name is gone.
+    ///
+    /// # Errors
+    /// As fstat(2).
+    fn attributes(&self) -> Result<Attributes>;
+
+    /// As [`Node::set_attributes`], with the rights of the opening (ftruncate(2), futimens(3)).
+    ///
+    /// # Errors
+    /// As the calls named.
+    fn set_attributes(&self, set: &SetAttributes) -> Result<()>;
+
+    /// Makes data, and unless `data_only` attributes, durable.
+    ///
+    /// # Errors
+    /// As fsync(2).
+    fn sync(&self, data_only: bool) -> Result<()>;
+
+    /// Takes or releases a lock without waiting; false: somebody else holds it. An owner's locks on
+    /// a file end when the last [`OpenNode`] through which it locked is dropped.
+    ///
+    /// # Errors
+    /// As fcntl(2) with `F_SETLK`.
+    fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool>;
+
+    /// The first lock of another owner that is in the way of `range`.
+    ///
+    /// # Errors
+    /// As fcntl(2) with `F_GETLK`.
+    fn lock_in_the_way(
+        &self,
+        owner: &LockOwner,
+        range: LockRange,
+    ) -> Result<Option<(LockOwner, LockRange)>>;
+
+    /// A descriptor through which the kernel may move the file's bytes without copies, for
+    /// reading with sendfile(2) and writing with splice(2). `None` where there is no such thing.
+    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
