@@ -1,2 +1,24 @@
-//! Under construction.
+//! The client's side of 9P2000.L: pipelined, without threads of its own.
+//!
+//! It runs inside other people's programs, so it starts no thread, prints nothing, and touches the
+//! system only by raw calls (rustix's Linux backend), never through a libc that may be patched.
+//!
+//! The way of one read:
+//!
+//! 1. A [`Session`] stands for one service; it dials when first needed and again when the
+//!    connection breaks.
+//! 2. [`Session::open`] walks, opens, asks for attributes and reads the first bytes in one batch,
+//!    and gives a [`RemoteFile`].
+//! 3. [`RemoteFile::read_at`] answers from what read-ahead has requested already; requests are
+//!    outstanding on the [`Connection`] long before their data is asked for.
+//! 4. Whoever waits for a reply reads the socket, also on behalf of the other threads
+//!    ([`Connection::wait`]); a large payload goes from the socket straight into its buffer.
 #![forbid(unsafe_code)]
+
+mod connection;
+mod error;
+mod link;
+
+pub use connection::{Body, Connection, Ticket};
+pub use error::{Error, Result};
+pub use link::{Exchange, Link};

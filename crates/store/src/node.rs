@@ -204,11 +204,8 @@ pub trait OpenNode: Send + Sync {
     ///
     /// # Errors
     /// As getdents64(2).
-    fn read_directory(
-        &self,
-        cookie: u64,
-        take: &mut dyn FnMut(DirEntry<'_>) -> bool,
-    ) -> Result<()>;
+    fn read_directory(&self, cookie: u64, take: &mut dyn FnMut(DirEntry<'_>) -> bool)
+    -> Result<()>;
 
     /// What fstat(2) tells: also after the last name is gone.
     ///

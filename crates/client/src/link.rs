@@ -1,0 +1,80 @@
+//! What carries messages: a stream socket, or a service in the same process.
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+
+use p9::Errno;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
+
+/// A service in the same process: one call, one reply. Implemented by the `service` crate.
+pub trait Exchange: Send + Sync {
+    /// Handles the request frame and appends the reply frame.
+    fn exchange(&self, request: &[u8], reply: &mut Vec<u8>);
+}
+
+/// A way to a service.
+pub enum Link {
+    /// A connected, blocking stream socket.
+    Stream(OwnedFd),
+    /// Direct function calls.
+    Local(Arc<dyn Exchange>),
+}
+
+/// What came of sending without waiting.
+pub(crate) enum Sent {
+    /// So many bytes went out.
+    Bytes(usize),
+    /// The socket is full.
+    Full,
+}
+
+pub(crate) fn errno_of(error: rustix::io::Errno) -> Errno {
+    Errno::from_raw(error.raw_os_error())
+}
+
+/// Sends what fits of `head` followed by `tail`, without waiting and without SIGPIPE.
+pub(crate) fn send_some(socket: &OwnedFd, head: &[u8], tail: &[u8]) -> Result<Sent, Errno> {
+    let parts = [IoSlice::new(head), IoSlice::new(tail)];
+    let parts = if head.is_empty() { &parts[1..] } else { &parts[..] };
+    loop {
+        let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+        match sendmsg(socket, parts, &mut SendAncillaryBuffer::default(), flags) {
+            Ok(count) => return Ok(Sent::Bytes(count)),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => return Ok(Sent::Full),
+            Err(error) => return Err(errno_of(error)),
+        }
+    }
+}
+
+/// Receives at least one byte, waiting for it. The end of the stream is `ECONNRESET`: a service
+/// never ends a connection in good order.
+pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8], whole: bool) -> Result<usize, Errno> {
+    let flags = if whole { RecvFlags::WAITALL } else { RecvFlags::empty() };
+    loop {
+        match recv(socket, &mut *buffer, flags) {
+            Ok((0, _)) if !buffer.is_empty() => return Err(Errno::ECONNRESET),
+            Ok((count, _)) => return Ok(count),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(rustix::io::Errno::AGAIN) => return Err(Errno::ETIMEDOUT),
+            Err(error) => return Err(errno_of(error)),
+        }
+    }
+}
+
+/// Waits until the socket can take bytes or has some; true: it has some.
+pub(crate) fn wait_either(socket: &OwnedFd, want_input: bool) -> bool {
+    let mut flags = PollFlags::OUT;
+    if want_input {
+        flags |= PollFlags::IN;
+    }
+    let mut fds = [PollFd::from_borrowed_fd(socket.as_fd(), flags)];
+    // A bound on the wait: another thread may leave the reader's role to us meanwhile.
+    let limit = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+    match poll(&mut fds, Some(&limit)) {
+        Ok(_) => fds[0].revents().contains(PollFlags::IN),
+        Err(_) => false,
+    }
+}
