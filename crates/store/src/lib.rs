@@ -16,6 +16,9 @@
 #![forbid(unsafe_code)]
 
 mod error;
+pub mod fs;
+mod locks;
+mod name;
 mod node;
 
 pub use error::{Error, Result};

@@ -15,6 +15,11 @@ pub trait Store: Send + Sync {
     /// # Errors
     /// When the place cannot be reached.
     fn root(&self) -> Result<Arc<dyn Node>>;
+
+    /// Whether [`Store::root`], or a walk from it, may wait for another machine.
+    fn blocks(&self) -> bool {
+        false
+    }
 }
 
 /// Where a walk ended.
@@ -31,6 +36,12 @@ pub trait Node: Any + Send + Sync {
     /// Identity: `path` is unique among all files of the store, `kind` tells directories and
     /// symbolic links.
     fn qid(&self) -> Qid;
+
+    /// Whether operations on this node, and on what is opened from it, may wait for another
+    /// machine. A service then does them in a pool of threads, so that they overlap.
+    fn blocks(&self) -> bool {
+        false
+    }
 
     /// Goes down by names. `..` goes up but never above the root; symbolic links are not followed,
     /// so that an element behind one is `ENOTDIR`. An empty walk gives a second handle of this
@@ -193,11 +204,8 @@ pub trait OpenNode: Send + Sync {
     ///
     /// # Errors
     /// As getdents64(2).
-    fn read_directory(
-        &self,
-        cookie: u64,
-        take: &mut dyn FnMut(DirEntry<'_>) -> bool,
-    ) -> Result<()>;
+    fn read_directory(&self, cookie: u64, take: &mut dyn FnMut(DirEntry<'_>) -> bool)
+    -> Result<()>;
 
     /// What fstat(2) tells: also after the last name is gone.
     ///

@@ -1,0 +1,141 @@
+//! A stream socket: receiving into a buffer, and a writer that several threads share.
+
+use std::io::IoSlice;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Mutex, PoisonError};
+
+use p9::frame::READ_REPLY_OVERHEAD;
+use rustix::fs::{FileType, fstat, sendfile};
+use rustix::io::Errno as Os;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, send, sendmsg};
+
+/// The connection is of no use any more. Why does not matter to anybody: there is nobody left to
+/// tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Broken;
+
+/// A connected stream socket, TCP or Unix.
+pub(crate) struct Socket {
+    fd: OwnedFd,
+    /// Held for as long as one frame, or several whole ones, go out.
+    sending: Mutex<()>,
+}
+
+impl Socket {
+    pub(crate) fn new(fd: OwnedFd) -> Self {
+        Self { fd, sending: Mutex::new(()) }
+    }
+
+    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// Ends the connection for both sides and for every thread that waits on it.
+    pub(crate) fn shut_down(&self) {
+        // It fails only if the connection is gone already, which is what is wanted.
+        let _ = rustix::net::shutdown(&self.fd, Shutdown::Both);
+    }
+
+    /// Makes the receiving thread find the end of the connection; answers still leave.
+    pub(crate) fn shut_down_receiving(&self) {
+        let _ = rustix::net::shutdown(&self.fd, Shutdown::Read);
+    }
+
+    /// Receives up to `buffer.len()` bytes; 0 at the end.
+    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<usize, Broken> {
+        loop {
+            match recv(&self.fd, &mut *buffer, RecvFlags::empty()) {
+                Ok((count, _)) => return Ok(count),
+                Err(Os::INTR) => {}
+                Err(_) => return Err(Broken),
+            }
+        }
+    }
+
+    /// Sends all of `bytes`, which are whole frames.
+    pub(crate) fn send(&self, bytes: &[u8]) -> Result<(), Broken> {
+        let _turn = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        self.send_rest(bytes, SendFlags::empty())
+    }
+
+    fn send_rest(&self, mut bytes: &[u8], flags: SendFlags) -> Result<(), Broken> {
+        while !bytes.is_empty() {
+            match send(&self.fd, bytes, SendFlags::NOSIGNAL | flags) {
+                Ok(count) => bytes = &bytes[count..],
+                Err(Os::INTR) => {}
+                Err(_) => return self.broken(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends whole frames and then the head of one whose data are `count` bytes of `file`, which
+    /// the kernel moves by itself.
+    ///
+    /// If the file has become shorter meanwhile, the promise of `head` cannot be kept: then the
+    /// connection is ended, rather than padded with bytes that were never in the file. The client
+    /// connects again and repeats the read.
+    pub(crate) fn send_file(
+        &self,
+        head: &[u8],
+        file: BorrowedFd<'_>,
+        offset: u64,
+        count: usize,
+    ) -> Result<(), Broken> {
+        let _turn = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        self.send_rest(head, SendFlags::MORE)?;
+        let mut offset = offset;
+        let mut left = count;
+        while left > 0 {
+            match sendfile(&self.fd, file, Some(&mut offset), left) {
+                Ok(0) => return self.broken(),
+                Ok(sent) => left -= sent.min(left),
+                Err(Os::INTR) => {}
+                Err(_) => return self.broken(),
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends two pieces of whole frames without copying them together.
+    pub(crate) fn send_both(&self, head: &[u8], data: &[u8]) -> Result<(), Broken> {
+        let _turn = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        let parts = [IoSlice::new(head), IoSlice::new(data)];
+        let sent = loop {
+            let mut control = SendAncillaryBuffer::default();
+            match sendmsg(&self.fd, &parts, &mut control, SendFlags::NOSIGNAL) {
+                Ok(count) => break count,
+                Err(Os::INTR) => {}
+                Err(_) => return self.broken(),
+            }
+        };
+        self.send_rest(head.get(sent..).unwrap_or(&[]), SendFlags::empty())?;
+        let sent_of_data = sent.saturating_sub(head.len());
+        self.send_rest(&data[sent_of_data..], SendFlags::empty())
+    }
+
+    /// A frame that went out in part cannot be taken back.
+    fn broken(&self) -> Result<(), Broken> {
+        self.shut_down();
+        Err(Broken)
+    }
+}
+
+/// How many of `count` bytes at `offset` a regular file has now; `None` if only reading can tell.
+pub(crate) fn bytes_to_send(file: BorrowedFd<'_>, offset: u64, count: usize) -> Option<usize> {
+    let stat = fstat(file).ok()?;
+    if FileType::from_raw_mode(stat.st_mode) != FileType::RegularFile {
+        return None;
+    }
+    let left = u64::try_from(stat.st_size).ok()?.saturating_sub(offset);
+    Some(usize::try_from(left).unwrap_or(usize::MAX).min(count))
+}
+
+/// The start of a `Rread` whose `count` bytes of data follow.
+pub(crate) fn read_head(tag: p9::Tag, count: usize, out: &mut Vec<u8>) {
+    let start = out.len();
+    p9::Reply::Read { data: p9::Data(&[]) }.encode(tag, out);
+    let size = (READ_REPLY_OVERHEAD + count) as u32;
+    out[start..start + 4].copy_from_slice(&size.to_le_bytes());
+    out[start + READ_REPLY_OVERHEAD - 4..].copy_from_slice(&(count as u32).to_le_bytes());
+}

@@ -1,0 +1,164 @@
+//! Large writes: from the socket to the store while they arrive.
+
+use std::sync::Arc;
+
+use p9::frame::{HEADER_LEN, Header, WRITE_REQUEST_OVERHEAD};
+use p9::{Errno, Fid, OpenFlags, Reply};
+use rustix::buffer::spare_capacity;
+use rustix::io::Errno as Os;
+use rustix::net::{RecvFlags, recv};
+
+use super::input::INPUT_BYTES;
+use super::socket::Broken;
+use super::{Body, Receiver};
+use crate::session::{Entry, Opened, Refusal, guarded};
+
+/// Pieces end at multiples of this in the file, so that no page is written in two halves (the
+/// first of which would have to be read from disk).
+const PAGE_BYTES: u64 = 4096;
+
+/// The fixed fields of a `Twrite`.
+struct WriteHead {
+    fid: Fid,
+    offset: u64,
+    count: usize,
+}
+
+impl WriteHead {
+    fn parse(fields: &[u8]) -> Option<Self> {
+        let (fid, rest) = fields.split_first_chunk::<4>()?;
+        let (offset, rest) = rest.split_first_chunk::<8>()?;
+        let count = rest.first_chunk::<4>()?;
+        Some(Self {
+            fid: Fid(u32::from_le_bytes(*fid)),
+            offset: u64::from_le_bytes(*offset),
+            count: u32::from_le_bytes(*count) as usize,
+        })
+    }
+}
+
+impl Receiver<'_> {
+    /// Does a `Twrite` that is larger than [`super::STREAM_BYTES`].
+    pub(super) fn large_write(&mut self, header: &Header) -> Result<(), Broken> {
+        self.want(WRITE_REQUEST_OVERHEAD)?;
+        let fields = &self.input.bytes()[HEADER_LEN..WRITE_REQUEST_OVERHEAD];
+        let head = match WriteHead::parse(fields) {
+            Some(head) if head.count == header.size as usize - WRITE_REQUEST_OVERHEAD => head,
+            _ => return self.give_up(header.tag),
+        };
+        match self.streamable(head.fid) {
+            Some(entry) => {
+                self.input.consume(WRITE_REQUEST_OVERHEAD);
+                self.stream(header, &head, &entry)
+            }
+            None => {
+                self.input.consume(HEADER_LEN);
+                let mut body = self.take_body(header.body_len())?;
+                let done = self.request(header, Body::Owned(&mut body));
+                body.clear();
+                self.body = body;
+                done
+            }
+        }
+    }
+
+    /// Whether a write may be done in pieces: into a file at an offset (an append must stay in
+    /// one piece), right now.
+    fn streamable(&self, fid: Fid) -> Option<Arc<Entry>> {
+        let entry = self.session().entry(fid).ok()?;
+        let at_offsets = |opened: &Opened| !opened.flags.contains(OpenFlags::APPEND);
+        let now = !entry.blocks
+            && self.pool.is_empty()
+            && self.session().terms().is_some()
+            && entry.opened().is_ok_and(at_offsets);
+        now.then_some(entry)
+    }
+
+    /// Receives `count` bytes into one piece of memory.
+    fn take_body(&mut self, count: usize) -> Result<Vec<u8>, Broken> {
+        let mut body = std::mem::take(&mut self.body);
+        body.clear();
+        body.reserve_exact(count);
+        let at_hand = self.input.len().min(count);
+        body.extend_from_slice(&self.input.bytes()[..at_hand]);
+        self.input.consume(at_hand);
+        if body.len() < count {
+            self.flush_out()?;
+        }
+        if body.capacity() == count {
+            while body.len() < count {
+                // Memory of exactly this size need not be zeroed before it is filled.
+                match recv(self.socket().fd(), spare_capacity(&mut body), RecvFlags::WAITALL) {
+                    Ok((0, _)) => return Err(Broken),
+                    Ok(_) | Err(Os::INTR) => {}
+                    Err(_) => return Err(Broken),
+                }
+            }
+        } else {
+            let mut at = body.len();
+            body.resize(count, 0);
+            while at < count {
+                match self.socket().receive(&mut body[at..])? {
+                    0 => return Err(Broken),
+                    received => at += received,
+                }
+            }
+        }
+        Ok(body)
+    }
+
+    /// Writes the data of a `Twrite` as they arrive. If the store fails, the rest is received and
+    /// thrown away, and the answer is the count so far or, if nothing was written, the error: as
+    /// write(2) has it.
+    fn stream(&mut self, header: &Header, head: &WriteHead, entry: &Entry) -> Result<(), Broken> {
+        let mut offset = head.offset;
+        let mut left = head.count;
+        let mut failure: Option<Refusal> = None;
+        if offset.checked_add(left as u64).is_none_or(|end| i64::try_from(end).is_err()) {
+            failure = Some(Errno::EFBIG.into());
+            self.drain(left)?;
+            left = 0;
+        }
+        while left > 0 {
+            // Some more than this write's data, so that the next header comes along.
+            let most = left + WRITE_REQUEST_OVERHEAD;
+            let wanted = left.min(INPUT_BYTES / 2);
+            if self.input.len() < wanted {
+                self.flush_out()?;
+                self.input.fill(&self.pool.worker().socket, wanted, most)?;
+            }
+            let at_hand = self.input.len().min(left);
+            let aligned = (offset + at_hand as u64) / PAGE_BYTES * PAGE_BYTES;
+            let part = match aligned.checked_sub(offset) {
+                Some(part) if at_hand < left && part > 0 => part as usize,
+                _ => at_hand,
+            };
+            let data = &self.input.bytes()[..part];
+            let written = guarded(|| Ok(entry.opened()?.writable()?.write_at(data, offset)?));
+            match written {
+                Ok(count) => {
+                    offset += count as u64;
+                    if count < part {
+                        self.drain(left)?;
+                        break;
+                    }
+                }
+                Err(refusal) => {
+                    failure = Some(refusal);
+                    self.drain(left)?;
+                    break;
+                }
+            }
+            self.input.consume(part);
+            left -= part;
+        }
+        let written = offset - head.offset;
+        match failure {
+            Some(refusal) if written == 0 => {
+                self.pool.worker().session.refuse(header.tag, refusal, &mut self.out);
+            }
+            _ => Reply::Write { count: written as u32 }.encode(header.tag, &mut self.out),
+        }
+        Ok(())
+    }
+}
