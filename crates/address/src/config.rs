@@ -9,10 +9,10 @@
 //! reference = { path = "/srv/reference", read_only = true }
 //!
 //! [client]
-//! read_ahead_bytes = "8MiB"             # a number, or a text with a unit
-//! write_behind_bytes = "8MiB"
+//! read_ahead_bytes = "16MiB"            # a number, or a text with a unit
+//! write_behind_bytes = "16MiB"
 //! msize_bytes = "1MiB"
-//! reconnect_seconds = 30
+//! reconnect_seconds = 15
 //!
 //! [serve]
 //! listen = ["unix:/run/user/1000/sluice/data.sock", "tcp:127.0.0.1:5640"]
