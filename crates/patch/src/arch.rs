@@ -1,0 +1,14 @@
+//! What depends on the processor: reading an entry, moving its instructions, and jumps.
+//!
+//! Every architecture gives the same items: [`ENTRY_JUMP_BYTES`], [`REACH_BYTES`], [`read_entry`], [`Entry::trampoline`],
+//! [`entry_jump`] and [`island`]. Everything else in this crate is written in their terms.
+
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+#[cfg(target_arch = "x86_64")]
+pub(crate) use x86_64::*;
+
+#[cfg(not(target_arch = "x86_64"))]
+mod unsupported;
+#[cfg(not(target_arch = "x86_64"))]
+pub(crate) use unsupported::*;
