@@ -45,7 +45,8 @@ pub(crate) fn read_entry(body: &[u8], address: usize, is_size_known: bool) -> Re
             check_first(&instruction, body, offset, decoder.position())?;
         }
         let is_last = match instruction.flow_control() {
-            FlowControl::Call | FlowControl::IndirectCall => {
+            // A system call counts as a call with iced, but leaves no return address.
+            FlowControl::Call | FlowControl::IndirectCall if instruction.code() != Code::Syscall => {
                 return Err(PatchError::Unmovable { offset, instruction: format!("{:?}", instruction.code()) });
             }
             FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Exception => true,
