@@ -249,7 +249,7 @@ fn data_is_refused() {
 fn second_name_of_a_function_gets_the_same_trampoline() {
     in_child("second_name_of_a_function_gets_the_same_trampoline", || {
         let mut patcher = Patcher::new();
-        let mut install = |patcher: &mut Patcher, name, function, replacement: Function| {
+        let install = |patcher: &mut Patcher, name, function, replacement: Function| {
             // SAFETY: a function of this program, and a replacement of the same type.
             unsafe { patcher.install(name, target(function, None), replacement as *const u8) }
         };
@@ -318,7 +318,7 @@ fn a_changed_entry_is_left_alone_and_the_others_are_patched() {
         unsafe {
             patcher.install("changed", target(hard_five, None), other as *const u8).unwrap();
             patcher.install("kept", target(hard_target, None), other as *const u8).unwrap();
-            let page = (hard_five as usize & !4095) as *mut libc::c_void;
+            let page = (hard_five as *const () as usize & !4095) as *mut libc::c_void;
             assert_eq!(libc::mprotect(page, 8192, libc::PROT_READ | libc::PROT_WRITE), 0);
             *(hard_five as *mut u8).add(3) = 6; // lea rax, [rdi + 6]
             assert_eq!(libc::mprotect(page, 8192, libc::PROT_READ | libc::PROT_EXEC), 0);

@@ -1,7 +1,10 @@
 //! x86-64: a five-byte `jmp rel32` at the entry.
 
+mod simple;
+
 use crate::PatchError;
 use iced_x86::{BlockEncoder, BlockEncoderOptions, Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionBlock};
+use simple::{Kind, Simple};
 
 /// Bytes of the jump written at an entry (`e9 rel32`).
 pub(crate) const ENTRY_JUMP_BYTES: usize = 5;
@@ -17,8 +20,16 @@ pub(crate) struct Entry {
     pub(crate) jump_offset: usize,
     /// End of the last instruction that the jump touches; bytes from the entry.
     pub(crate) moved_end: usize,
-    instructions: Vec<Instruction>,
+    moved: Moved,
     address: u64,
+}
+
+/// The instructions that move.
+#[derive(Debug)]
+enum Moved {
+    /// Their bytes, and what they are: the usual case, in which no disassembler is needed.
+    Simple(Vec<u8>, Vec<Simple>),
+    General(Vec<Instruction>),
 }
 
 /// Decodes the entry of the function at `address`, whose code is `body`, and makes sure that it can be moved.
@@ -26,7 +37,38 @@ pub(crate) struct Entry {
 /// `body` ends with the function if `is_size_known`; else it may reach as far as code is mapped, and the end of the
 /// function is searched: the first return or jump that no earlier branch passes over.
 pub(crate) fn read_entry(body: &[u8], address: usize, is_size_known: bool) -> Result<Entry, PatchError> {
+    if is_size_known && let Some(entry) = read_simple(body, address) {
+        return Ok(entry);
+    }
     let body = if is_size_known { body } else { &body[..find_end(body, address)?] };
+    let entry = read_general(body, address)?;
+    entry.check_branches(body)?;
+    Ok(entry)
+}
+
+/// [`read_entry`] for an entry of nothing but simple instructions into which nothing can possibly branch.
+fn read_simple(body: &[u8], address: usize) -> Option<Entry> {
+    let mut instructions = Vec::with_capacity(6);
+    let (mut jump_offset, mut end) = (0, 0);
+    while end < jump_offset + ENTRY_JUMP_BYTES {
+        let instruction = simple::decode(&body[end..])?;
+        end += instruction.length;
+        match instruction.kind {
+            Kind::LandingPad if end == instruction.length => jump_offset = end,
+            Kind::LandingPad | Kind::Elsewhere => return None,
+            // Within the moved instructions, or before the function: left to the general way.
+            Kind::ShortBranch { displacement, .. } if displacement < 0 || (displacement as usize) < ENTRY_JUMP_BYTES => return None,
+            _ => {}
+        }
+        instructions.push(instruction);
+    }
+    let moved = Moved::Simple(body[..end].to_vec(), instructions);
+    let entry = Entry { jump_offset, moved_end: end, moved, address: address as u64 };
+    (!may_branch_below(body, end)).then_some(entry)
+}
+
+/// [`read_entry`] with a disassembler. `body` ends with the function.
+fn read_general(body: &[u8], address: usize) -> Result<Entry, PatchError> {
     let mut decoder = Decoder::with_ip(64, body, address as u64, DecoderOptions::NONE);
     let mut instructions = Vec::with_capacity(6);
     let mut jump_offset = 0;
@@ -61,9 +103,8 @@ pub(crate) fn read_entry(body: &[u8], address: usize, is_size_known: bool) -> Re
             });
         }
     }
-    let entry = Entry { jump_offset, moved_end: decoder.position(), instructions, address: address as u64 };
-    entry.check_branches(body)?;
-    Ok(entry)
+    let moved_end = decoder.position();
+    Ok(Entry { jump_offset, moved_end, moved: Moved::General(instructions), address: address as u64 })
 }
 
 /// Refuses entries that are somebody's jump already.
@@ -140,19 +181,13 @@ fn direct_target(instruction: &Instruction) -> Option<u64> {
 impl Entry {
     /// Refuses a function in which a branch leads to bytes that will no longer be what they were.
     ///
-    /// Whole functions would be costly to decode in every process that starts (tens of microseconds each for the largest), so
-    /// the bytes are first searched for anything that could be such a branch; only then is the function decoded.
+    /// Decoding whole functions would be costly in every process that starts, so the bytes are first searched for anything that
+    /// could be such a branch.
     fn check_branches(&self, body: &[u8]) -> Result<(), PatchError> {
-        let mut is_inside_suspect = false;
-        for instruction in &self.instructions {
-            let Some(target) = direct_target(instruction) else { continue };
-            let to_offset = target.wrapping_sub(self.address);
-            let is_moved_too = self.instructions.iter().any(|other| other.ip() == target);
-            is_inside_suspect |= to_offset < self.moved_end as u64 && !is_moved_too;
-        }
-        if !is_inside_suspect && !may_branch_below(body, self.moved_end) {
+        if !may_branch_below(body, self.moved_end) {
             return Ok(());
         }
+        let Moved::General(moved) = &self.moved else { return Ok(()) };
         let mut decoder = Decoder::with_ip(64, body, self.address, DecoderOptions::NONE);
         while decoder.can_decode() {
             let from_offset = decoder.position();
@@ -164,7 +199,7 @@ impl Entry {
             }
             // A recursive call starts over at the entry as any other call does; a branch among the moved instructions moves along.
             let is_recursion = to_offset == 0 && instruction.flow_control() == FlowControl::Call;
-            let moves_along = from_offset < self.moved_end && self.instructions.iter().any(|other| other.ip() == target);
+            let moves_along = from_offset < self.moved_end && moved.iter().any(|other| other.ip() == target);
             if !is_recursion && !moves_along {
                 return Err(PatchError::EntryIsBranchTarget { from_offset, to_offset: to_offset as usize });
             }
@@ -174,12 +209,54 @@ impl Entry {
 
     /// The code of a trampoline at `address`: the moved instructions and a jump to the rest of the function.
     pub(crate) fn trampoline(&self, address: usize) -> Result<Vec<u8>, PatchError> {
+        match &self.moved {
+            Moved::Simple(bytes, instructions) => self.move_simple(bytes, instructions, address).ok_or(PatchError::OutOfReach),
+            Moved::General(instructions) => self.move_general(instructions, address),
+        }
+    }
+
+    fn move_simple(&self, bytes: &[u8], instructions: &[Simple], address: usize) -> Option<Vec<u8>> {
+        let mut code = Vec::with_capacity(40);
+        let mut from = 0;
+        for instruction in instructions {
+            let next = from + instruction.length;
+            let displacement_to = |target: u64, code: &[u8], length: usize| {
+                let moved_next = (address + code.len() + length) as u64;
+                i32::try_from(target.wrapping_sub(moved_next) as i64).ok().map(i32::to_le_bytes)
+            };
+            let next_address = self.address + next as u64;
+            match instruction.kind {
+                Kind::Plain | Kind::LandingPad | Kind::Elsewhere => code.extend_from_slice(&bytes[from..next]),
+                Kind::RipRelative { displacement_at } => {
+                    let at = from + displacement_at;
+                    let displacement = i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+                    let operand = next_address.wrapping_add_signed(i64::from(displacement));
+                    let field = displacement_to(operand, &code, instruction.length)?;
+                    code.extend_from_slice(&bytes[from..at]);
+                    code.extend_from_slice(&field);
+                    code.extend_from_slice(&bytes[at + 4..next]);
+                }
+                Kind::ShortBranch { condition, displacement } => {
+                    const NEAR_BRANCH_BYTES: usize = 6; // 0f 8x rel32
+                    let target = next_address.wrapping_add_signed(i64::from(displacement));
+                    let field = displacement_to(target, &code, NEAR_BRANCH_BYTES)?;
+                    code.extend_from_slice(&[0x0f, 0x80 | condition]);
+                    code.extend_from_slice(&field);
+                }
+            }
+            from = next;
+        }
+        let back = entry_jump(address + code.len(), self.address as usize + self.moved_end)?;
+        code.extend_from_slice(&back);
+        Some(code)
+    }
+
+    fn move_general(&self, instructions: &[Instruction], address: usize) -> Result<Vec<u8>, PatchError> {
         let back_to = self.address + self.moved_end as u64;
         let back = Instruction::with_branch(Code::Jmp_rel32_64, back_to).map_err(|_| PatchError::OutOfReach)?;
-        let mut instructions = Vec::with_capacity(self.instructions.len() + 1);
-        instructions.extend_from_slice(&self.instructions);
-        instructions.push(back);
-        BlockEncoder::encode(64, InstructionBlock::new(&instructions, address as u64), BlockEncoderOptions::NONE)
+        let mut block = instructions.to_vec();
+        block.push(back);
+        BlockEncoder::encode(64, InstructionBlock::new(&block, address as u64), BlockEncoderOptions::NONE)
             .map(|result| result.code_buffer)
             .map_err(|_| PatchError::OutOfReach)
     }
@@ -193,10 +270,10 @@ impl Entry {
     }
 }
 
-/// Whether any byte of `body` could begin a direct branch to an offset below `end`.
+/// Whether a direct branch to an offset below `end` may be in `body`.
 ///
 /// The displacement of a direct branch is its last field, one byte or four, counted from the end of the instruction
-/// (Intel SDM volume 2, Jcc, JMP, CALL, LOOP), so the search needs no instruction boundaries.
+/// (Intel SDM volume 2, Jcc, JMP, CALL, LOOP), so the search needs no instruction boundaries. What it finds is looked at again.
 fn may_branch_below(body: &[u8], end: usize) -> bool {
     let leads_below = |next: usize, displacement: i64| {
         let target = next as i64 + displacement;
@@ -204,14 +281,35 @@ fn may_branch_below(body: &[u8], end: usize) -> bool {
     };
     let is_short = |&opcode: &u8| matches!(opcode, 0x70..=0x7f | 0xe0..=0xe3 | 0xeb);
     let short_reach = body.len().min(end + 128);
-    let short = (1..short_reach).any(|at| is_short(&body[at - 1]) && leads_below(at + 1, i64::from(body[at] as i8)));
-    // A backward displacement within a function has 0xff as its highest byte, or 0xfe for functions beyond 16 MiB.
-    short
-        || body.windows(5).enumerate().any(|(at, window)| {
-            window[4] >= 0xfe
-                && matches!(window[0], 0xe8 | 0xe9 | 0x80..=0x8f)
-                && leads_below(at + 5, i64::from(i32::from_le_bytes([window[1], window[2], window[3], window[4]])))
-        })
+    let mut short = (1..short_reach)
+        .filter(|&at| is_short(&body[at - 1]) && leads_below(at + 1, i64::from(body[at] as i8)))
+        .map(|at| at - 1);
+    // The highest byte of a displacement that leads back is 0xff (0xfe in a function of more than 16 MiB); one that leads onward
+    // to below `end` begins below it too.
+    let mut long = body.windows(5).enumerate().filter_map(|(at, window)| {
+        let is_suspect = (window[4] >= 0xfe || at < end)
+            && matches!(window[0], 0xe8 | 0xe9 | 0x80..=0x8f)
+            && leads_below(at + 5, i64::from(i32::from_le_bytes([window[1], window[2], window[3], window[4]])));
+        is_suspect.then_some(at)
+    });
+    short.any(|opcode_at| may_be_branch(body, opcode_at)) || long.any(|opcode_at| may_be_branch(body, opcode_at))
+}
+
+/// Whether the byte at `opcode_at` may be the opcode of a branch: false if it is seen to be another part of an instruction.
+fn may_be_branch(body: &[u8], opcode_at: usize) -> bool {
+    let mut at = 0;
+    loop {
+        let Some(instruction) = simple::decode(&body[at..]) else { return true };
+        if opcode_at < at + instruction.length {
+            return match instruction.kind {
+                Kind::Plain | Kind::LandingPad | Kind::RipRelative { .. } => false,
+                Kind::ShortBranch { .. } => opcode_at == at,
+                // The opcode of a long conditional branch has two bytes.
+                Kind::Elsewhere => opcode_at == at + usize::from(body[at] == 0x0f),
+            };
+        }
+        at += instruction.length;
+    }
 }
 
 /// The jump at `from` to `to`, if that is within ±2 GiB.
