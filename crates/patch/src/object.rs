@@ -5,6 +5,7 @@
 //! of a symbol, searches the whole table each time (15 µs a name).
 
 use crate::PatchError;
+use crate::arch::{is_entry_like, possible_calls, size_if_calls_system};
 use libc::{Elf64_Phdr, Elf64_Sym, PF_R, PF_X, PT_DYNAMIC, PT_LOAD, dl_phdr_info};
 use std::ffi::{CStr, c_int, c_void};
 use std::ops::Range;
@@ -56,9 +57,41 @@ pub fn resolve(name: &str) -> Result<Target, PatchError> {
 /// # Errors
 /// As [`resolve`].
 pub fn resolve_versions(name: &str) -> Result<Vec<Target>, PatchError> {
+    libc()?.functions(name)
+}
+
+/// A function that libc does not export: the one that `caller` calls directly and that makes the system call `number`.
+///
+/// glibc keeps a few low-level functions to itself, such as `__openat_nocancel`, which serves nftw, scandirat and fchmodat but none of
+/// the exported functions. It is recognised by what it does: code of libc that `caller` calls and that holds the sequence which
+/// makes the system call.
+///
+/// # Errors
+/// As [`resolve`] for `caller`; [`PatchError::NoSuchSymbol`] when it calls no such function.
+pub fn resolve_callee(caller: &str, number: libc::c_long) -> Result<Target, PatchError> {
+    let number = u32::try_from(number).map_err(|_| PatchError::NoSuchSymbol)?;
+    let caller = resolve(caller)?;
+    let code = &libc()?.code;
+    let bytes = |address: usize, size_bytes: usize| {
+        let segment = code.iter().find(|segment| segment.contains(&address))?;
+        // SAFETY: within a readable segment of libc, which stays loaded.
+        Some(unsafe { std::slice::from_raw_parts(address as *const u8, size_bytes.min(segment.end - address)) })
+    };
+    let entry = caller.entry as usize;
+    let body = bytes(entry, caller.size_bytes.unwrap_or(0)).unwrap_or_default();
+    possible_calls(body, entry)
+        .filter(|callee| is_entry_like(*callee))
+        .find_map(|callee| {
+            let size_bytes = size_if_calls_system(bytes(callee, usize::MAX)?, callee, number)?;
+            Some(Target { entry: callee as *const u8, size_bytes: Some(size_bytes) })
+        })
+        .ok_or(PatchError::NoSuchSymbol)
+}
+
+fn libc() -> Result<&'static Object, PatchError> {
     static LIBC: OnceLock<Option<Object>> = OnceLock::new();
     let libc = LIBC.get_or_init(|| Object::find(|name| name.rsplit('/').next() == Some("libc.so.6")));
-    libc.as_ref().ok_or(PatchError::NoLibc)?.functions(name)
+    libc.as_ref().ok_or(PatchError::NoLibc)
 }
 
 /// The readable and executable segment of a loaded object around `address`.
@@ -280,6 +313,24 @@ mod tests {
         assert_eq!(resolve("stdout"), Err(PatchError::NoSuchSymbol), "a variable");
         assert_eq!(resolve("strlen"), Err(PatchError::IndirectFunction));
         assert_eq!(resolve("dl_iterate_phdr_of_ld_so"), Err(PatchError::NoSuchSymbol));
+    }
+
+    #[test]
+    fn a_hidden_function_is_found_by_what_it_does() {
+        let openat = resolve_callee("fchmodat", libc::SYS_openat).unwrap();
+        assert_ne!(openat.entry, resolve("openat").unwrap().entry);
+        assert!((100..400).contains(&openat.size_bytes.unwrap()), "{openat:?}");
+        // SAFETY: a function of glibc 2.36 with the signature of openat, called as openat would be.
+        let fd = unsafe {
+            type Openat = unsafe extern "C" fn(i32, *const libc::c_char, i32, ...) -> i32;
+            let openat = std::mem::transmute::<*const u8, Openat>(openat.entry);
+            openat(libc::AT_FDCWD, c"/dev/null".as_ptr(), libc::O_RDONLY)
+        };
+        assert!(fd >= 0);
+        // SAFETY: closes what was opened here.
+        assert_eq!(unsafe { libc::close(fd) }, 0);
+        assert_eq!(resolve_callee("fchmodat", libc::SYS_mount), Err(PatchError::NoSuchSymbol));
+        assert_eq!(resolve_callee("no_such_function", libc::SYS_openat), Err(PatchError::NoSuchSymbol));
     }
 
     #[test]

@@ -48,13 +48,17 @@ const NAMES: &str = "
     dlopen chroot mount umount2 swapon acct
 ";
 
+/// Functions that libc hides, by a caller and the system call they make.
+const HIDDEN: &[(&str, &str, libc::c_long)] =
+    &[("__openat_nocancel", "fchmodat", libc::SYS_openat), ("__fcntl64_nocancel", "fdopendir", libc::SYS_fcntl)];
+
 /// Functions of the list that cannot be patched in Debian's glibc 2.36, and why.
 fn not_patched() -> Vec<(&'static str, PatchError)> {
     let fcloseall = patch::resolve("fcloseall").unwrap().entry;
     // SAFETY: a function of five bytes.
     let first_bytes = unsafe { fcloseall.cast::<[u8; 5]>().read() };
     vec![
-        // Not in the dynamic symbol table. __openat_nocancel serves scandirat and nftw, __fcntl64_nocancel fdopendir and lockf.
+        // Not in the dynamic symbol table (some are patched as HIDDEN).
         ("__openat_nocancel", PatchError::NoSuchSymbol),
         ("__openat64_nocancel", PatchError::NoSuchSymbol),
         ("__pwrite64_nocancel", PatchError::NoSuchSymbol),
@@ -137,6 +141,17 @@ fn patch_all() -> (Vec<Hooked>, Vec<(&'static str, PatchError)>) {
                 Ok(trampoline) => assert_eq!(trampoline as usize, unsafe { hook_trampolines[stub].load(Ordering::Relaxed) }),
                 Err(error) => refused.push((name, error)),
             }
+        }
+    }
+    for (name, caller, number) in HIDDEN {
+        let target = patch::resolve_callee(caller, *number).unwrap();
+        let (stub, length) = (hooked.len(), target.size_bytes.unwrap().min(24));
+        // SAFETY: as above.
+        unsafe {
+            let original = std::slice::from_raw_parts(target.entry, length).to_vec();
+            let trampoline = patcher.install(name, target, hook_stubs[stub].as_ptr()).unwrap();
+            hook_trampolines[stub].store(trampoline as usize, Ordering::Relaxed);
+            hooked.push(Hooked { name, target, original, stub });
         }
     }
     refused.extend(patcher.commit().into_iter().map(|failure| (failure.name, failure.error)));
@@ -263,6 +278,27 @@ fn a_process_with_everything_patched_works_as_before() {
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
         assert!(calls_of(&hooked, "getdents64") > dents, "readdir asks through the patched entry");
         assert_eq!(std::fs::canonicalize(&path).unwrap().file_name(), path.file_name());
+
+        let hidden = |name| hooked.iter().find(|function| function.name == name).unwrap().calls();
+        assert_eq!(hidden("__openat_nocancel"), 0);
+        // SAFETY: nftw and fdopendir of a directory that exists.
+        unsafe {
+            extern "C" fn stay(_: *const libc::c_char, _: *const libc::stat, _: i32, _: *mut libc::c_void) -> i32 {
+                0
+            }
+            type Visit = extern "C" fn(*const libc::c_char, *const libc::stat, i32, *mut libc::c_void) -> i32;
+            unsafe extern "C" {
+                fn nftw(path: *const libc::c_char, visit: Visit, fds: i32, flags: i32) -> i32;
+            }
+            const FTW_CHDIR: i32 = 4;
+            std::fs::create_dir(directory.path().join("below")).unwrap();
+            let top = std::ffi::CString::new(directory.path().to_str().unwrap()).unwrap();
+            assert_eq!(nftw(top.as_ptr(), stay, 8, FTW_CHDIR), 0);
+            assert!(hidden("__openat_nocancel") > 0);
+            let fd = libc::open(top.as_ptr(), libc::O_RDONLY | libc::O_DIRECTORY);
+            assert_eq!(libc::closedir(libc::fdopendir(fd)), 0);
+            assert!(hidden("__fcntl64_nocancel") > 0);
+        }
 
         // Threads, processes.
         let threads: Vec<_> = (0..4)

@@ -46,6 +46,10 @@ global_asm!(
     ".globl hard_loop_far", "hard_loop_far:",
     "xor eax, eax", "2: add rax, rdi", "dec rdi", ".rept 300", "nop", ".endr", "jne 2b", "ret",
     ".balign 16",
+    // ... from a loop that is entered by a jump
+    ".globl hard_loop_jumped", "hard_loop_jumped:",
+    "xor eax, eax", "nop", "2: add rax, rdi", "jmp 4f", "3: dec rdi", "jne 2b", "ret", "4: dec rdi", "jne 3b", "ret",
+    ".balign 16",
     // ... to behind a lock prefix, into the middle of an instruction
     ".globl hard_lock_prefix", "hard_lock_prefix:",
     "test edi, edi", "je 2f", "lock", "2: dec dword ptr [rip + hard_data + 8]", "jmp 2b", "ret",
@@ -104,6 +108,7 @@ unsafe extern "C" {
     fn hard_loop_inside(x: i64) -> i64;
     fn hard_loop_entry(x: i64) -> i64;
     fn hard_loop_far(x: i64) -> i64;
+    fn hard_loop_jumped(x: i64) -> i64;
     fn hard_lock_prefix(x: i64) -> i64;
     fn hard_short(x: i64) -> i64;
     fn hard_five(x: i64) -> i64;
@@ -212,6 +217,7 @@ fn branches_into_the_entry_are_refused() {
     is_branch_to(refusal(hard_loop_entry, None), 0);
     is_branch_to(refusal(hard_loop_far, None), 2);
     is_branch_to(refusal(hard_loop_far, Some(316)), 2);
+    is_branch_to(refusal(hard_loop_jumped, None), 3);
     is_branch_to(refusal(hard_lock_prefix, Some(14)), 5);
 }
 

@@ -30,3 +30,15 @@ pub(crate) fn entry_jump(_from: usize, _to: usize) -> Option<[u8; ENTRY_JUMP_BYT
 pub(crate) fn island(_to: usize) -> Vec<u8> {
     Vec::new()
 }
+
+pub(crate) fn possible_calls(_body: &[u8], _address: usize) -> impl Iterator<Item = usize> {
+    std::iter::empty()
+}
+
+pub(crate) fn is_entry_like(_address: usize) -> bool {
+    false
+}
+
+pub(crate) fn size_if_calls_system(_code: &[u8], _address: usize, _number: u32) -> Option<usize> {
+    None
+}
