@@ -65,7 +65,8 @@ pub enum PatchError {
         offset: usize,
     },
 
-    /// An instruction at the entry cannot run elsewhere: a call would leave a return address that unwinders do not know.
+    /// An instruction at the entry cannot run elsewhere: a call would leave a return address that unwinders do not know, and
+    /// one that reads the overwritten bytes would read something else.
     #[error("the instruction at offset {offset} ({instruction}) cannot be moved")]
     Unmovable {
         /// Bytes from the entry.

@@ -68,6 +68,9 @@ global_asm!(
     ".globl hard_call", "hard_call:",
     "push rbx", "call hard_short", "pop rbx", "ret",
     ".balign 16",
+    ".globl hard_own_code", "hard_own_code:",
+    "mov rax, qword ptr [rip + hard_own_code]", "ret",
+    ".balign 16",
     ".globl hard_jump", "hard_jump:",
     "jmp hard_five",
     ".balign 16",
@@ -114,6 +117,7 @@ unsafe extern "C" {
     fn hard_five(x: i64) -> i64;
     fn hard_recursive(x: i64) -> i64;
     fn hard_call(x: i64) -> i64;
+    fn hard_own_code(x: i64) -> i64;
     fn hard_jump(x: i64) -> i64;
     fn hard_absolute_hook(x: i64) -> i64;
     fn hard_register_hook(x: i64) -> i64;
@@ -240,6 +244,7 @@ fn somebody_elses_entry_is_refused() {
 #[test]
 fn what_cannot_run_elsewhere_is_refused() {
     assert!(matches!(refusal(hard_call, None), PatchError::Unmovable { offset: 1, .. }));
+    assert!(matches!(refusal(hard_own_code, None), PatchError::Unmovable { offset: 0, .. }));
     assert_eq!(refusal(hard_bad, Some(7)), PatchError::Undecodable { offset: 1 });
 }
 

@@ -41,10 +41,10 @@ enum Moved {
 /// `body` ends with the function if `is_size_known`; else it may reach as far as code is mapped, and the end of the
 /// function is searched: the first return or jump that no earlier branch passes over.
 pub(crate) fn read_entry(body: &[u8], address: usize, is_size_known: bool) -> Result<Entry, PatchError> {
-    if is_size_known && let Some(entry) = read_simple(body, address) {
+    let body = if is_size_known { body } else { &body[..find_end(body, address)?] };
+    if let Some(entry) = read_simple(body, address) {
         return Ok(entry);
     }
-    let body = if is_size_known { body } else { &body[..find_end(body, address)?] };
     let entry = read_general(body, address)?;
     entry.check_branches(body)?;
     Ok(entry)
@@ -66,9 +66,25 @@ fn read_simple(body: &[u8], address: usize) -> Option<Entry> {
         }
         instructions.push(instruction);
     }
+    let mut from = 0;
+    for instruction in &instructions {
+        from += instruction.length;
+        if let Kind::RipRelative { displacement_at } = instruction.kind {
+            let displacement = read_i32(body, from - instruction.length + displacement_at);
+            let reads_own_code = from.checked_add_signed(displacement as isize).is_some_and(|operand| operand < end);
+            if reads_own_code {
+                return None;
+            }
+        }
+    }
     let moved = Moved::Simple(body[..end].to_vec(), instructions);
     let entry = Entry { jump_offset, moved_end: end, moved, address: address as u64 };
     (!may_branch_below(body, end)).then_some(entry)
+}
+
+/// A little-endian field of four bytes.
+fn read_i32(code: &[u8], at: usize) -> i32 {
+    i32::from_le_bytes([code[at], code[at + 1], code[at + 2], code[at + 3]])
 }
 
 /// [`read_entry`] with a disassembler. `body` ends with the function.
@@ -108,6 +124,10 @@ fn read_general(body: &[u8], address: usize) -> Result<Entry, PatchError> {
         }
     }
     let moved_end = decoder.position();
+    let own_code = address as u64..(address + moved_end) as u64;
+    if let Some(own) = instructions.iter().find(|one| one.is_ip_rel_memory_operand() && own_code.contains(&one.ip_rel_memory_address())) {
+        return Err(PatchError::Unmovable { offset: (own.ip() - address as u64) as usize, instruction: format!("{:?}", own.code()) });
+    }
     Ok(Entry { jump_offset, moved_end, moved: Moved::General(instructions), address: address as u64 })
 }
 
@@ -277,7 +297,7 @@ impl Entry {
                 Kind::Plain | Kind::LandingPad | Kind::Elsewhere => code.extend_from_slice(&bytes[from..next]),
                 Kind::RipRelative { displacement_at } => {
                     let at = from + displacement_at;
-                    let displacement = i32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+                    let displacement = read_i32(bytes, at);
                     let operand = next_address.wrapping_add_signed(i64::from(displacement));
                     let field = displacement_to(operand, &code, instruction.length)?;
                     code.extend_from_slice(&bytes[from..at]);
@@ -396,4 +416,49 @@ pub(crate) fn island(to: usize) -> Vec<u8> {
     let mut code = vec![0xff, 0x25, 0, 0, 0, 0];
     code.extend_from_slice(&(to as u64).to_le_bytes());
     code
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn simple_entries_are_moved_as_the_disassembler_moves_them() {
+        let read = crate::resolve("read").unwrap().entry as usize;
+        let segment = crate::object::code_around(read).unwrap();
+        // SAFETY: a readable segment of libc, which stays loaded.
+        let text = unsafe { std::slice::from_raw_parts(segment.start as *const u8, segment.len()) };
+        let mut compared = 0;
+        for offset in (0..text.len() - 64).step_by(16) {
+            let (body, address) = (&text[offset..offset + 64], segment.start + offset);
+            let Some(simple) = read_simple(body, address) else { continue };
+            let general = read_general(body, address).unwrap_or_else(|error| panic!("{error:?} at {offset:#x}: {:x?}", &body[..16]));
+            assert_eq!((simple.jump_offset, simple.moved_end), (general.jump_offset, general.moved_end), "at {offset:#x}");
+            general.check_branches(body).unwrap();
+            let trampoline_address = segment.start - (100 << 20);
+            let (ours, theirs) = (simple.trampoline(trampoline_address), general.trampoline(trampoline_address));
+            // Equality of instructions is that of meaning: an instruction may have several encodings.
+            let read_again = |code: &[u8]| -> Vec<Instruction> {
+                Decoder::with_ip(64, code, trampoline_address as u64, DecoderOptions::NONE).into_iter().collect()
+            };
+            let (Ok(ours), Ok(theirs)) = (&ours, &theirs) else {
+                // What begins within an instruction may have any operand, one out of reach too.
+                assert_eq!(ours, theirs, "at {offset:#x}");
+                continue;
+            };
+            assert!(read_again(ours) == read_again(theirs), "at {offset:#x}: {ours:x?} {theirs:x?}");
+            compared += 1;
+        }
+        println!("{compared} compared");
+        assert!(compared > 10_000);
+    }
+
+    #[test]
+    fn a_trampoline_out_of_reach_is_refused() {
+        let code = [0x80, 0x3d, 0, 0, 0, 0, 0, 0xc3]; // cmp byte ptr [rip], 0; ret
+        let entry = read_entry(&code, 0x10_0000_0000, true).unwrap();
+        assert!(entry.trampoline(0x10_7000_0000).is_ok());
+        assert_eq!(entry.trampoline(0x20_0000_0000), Err(PatchError::OutOfReach));
+        assert_eq!(entry_jump(0x10_0000_0000, 0x20_0000_0000), None);
+    }
 }

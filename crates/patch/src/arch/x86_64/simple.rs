@@ -70,10 +70,9 @@ pub(super) fn decode(code: &[u8]) -> Option<Simple> {
             let displacement = *code.get(at)? as i8;
             known(at + 1, Kind::ShortBranch { condition: opcode & 0xf, displacement })
         }
-        // add or and sub xor cmp, test, mov between registers and memory, movsxd, lea
-        0x00..=0x03 | 0x08..=0x0b | 0x20..=0x23 | 0x28..=0x2b | 0x30..=0x33 | 0x38..=0x3b | 0x63 | 0x84 | 0x85 | 0x88..=0x8b | 0x8d => {
-            with_operand(code, at, 0)
-        }
+        // add or and sub xor cmp, test, mov between registers and memory, movsxd; lea, always of memory
+        0x00..=0x03 | 0x08..=0x0b | 0x20..=0x23 | 0x28..=0x2b | 0x30..=0x33 | 0x38..=0x3b | 0x63 | 0x84 | 0x85 | 0x88..=0x8b => with_operand(code, at, 0),
+        0x8d if code.get(at)? >> 6 != 3 => with_operand(code, at, 0),
         // the same with imm8, imm32; shifts
         0x80 | 0x83 | 0xc0 | 0xc1 if !has_narrow_operands => with_operand(code, at, 1),
         0x81 if !has_narrow_operands => with_operand(code, at, 4),
@@ -94,7 +93,7 @@ pub(super) fn decode(code: &[u8]) -> Option<Simple> {
                 0x80..=0x8f if is_bare => elsewhere(at + 4),
                 // moves of vectors, nop with an operand, cmov, logic on vectors, setcc, imul, movzx, movsx
                 0x10 | 0x11 | 0x1f | 0x28 | 0x29 | 0x40..=0x4f | 0x57 | 0x6e | 0x6f | 0x7e | 0x7f | 0x90..=0x9f | 0xaf | 0xb6 | 0xb7
-                | 0xbe | 0xbf | 0xd6 | 0xef => with_operand(code, at, 0),
+                | 0xbe | 0xbf | 0xef => with_operand(code, at, 0),
                 _ => None,
             }
         }
