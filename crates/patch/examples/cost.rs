@@ -24,11 +24,13 @@ mod cost {
     // Two equal functions, `long nothing(int fd, void *, size_t)`, of which one is patched.
     global_asm!(
         ".balign 64",
-        ".globl cost_plain", "cost_plain: mov rax, rdx",
+        ".globl cost_plain",
+        "cost_plain: mov rax, rdx",
         "add rax, 1",
         "ret",
         ".balign 64",
-        ".globl cost_patched", "cost_patched: mov rax, rdx",
+        ".globl cost_patched",
+        "cost_patched: mov rax, rdx",
         "add rax, 1",
         "ret",
     );
@@ -65,13 +67,24 @@ mod cost {
     static READ: AtomicUsize = AtomicUsize::new(0);
     static LSEEK: AtomicUsize = AtomicUsize::new(0);
 
-    fn pass(original: &AtomicUsize, fd: i32, buffer: *mut libc::c_void, size_bytes: usize) -> isize {
-        let is_ours = TABLE.get(fd as usize).is_some_and(|entry| entry.load(Ordering::Relaxed) != 0);
+    fn pass(
+        original: &AtomicUsize,
+        fd: i32,
+        buffer: *mut libc::c_void,
+        size_bytes: usize,
+    ) -> isize {
+        let is_ours = TABLE
+            .get(fd as usize)
+            .is_some_and(|entry| entry.load(Ordering::Relaxed) != 0);
         if is_ours {
             return -1;
         }
         // SAFETY: a trampoline of a function of this type, stored before the commit.
-        unsafe { std::mem::transmute::<usize, Call>(original.load(Ordering::Relaxed))(fd, buffer, size_bytes) }
+        unsafe {
+            std::mem::transmute::<usize, Call>(original.load(Ordering::Relaxed))(
+                fd, buffer, size_bytes,
+            )
+        }
     }
 
     extern "C" fn nothing_hook(fd: i32, buffer: *mut libc::c_void, size_bytes: usize) -> isize {
@@ -119,18 +132,39 @@ mod cost {
         let (rounds, calls) = (31, 200_000);
         let read_before = median_ns(rounds, 20_000, || call(libc::read, zero, &mut byte));
         // SAFETY: lseek64 takes the same registers as the type says.
-        let lseek: Call = unsafe { std::mem::transmute(libc::lseek64 as unsafe extern "C" fn(i32, i64, i32) -> i64) };
+        let lseek: Call = unsafe {
+            std::mem::transmute(libc::lseek64 as unsafe extern "C" fn(i32, i64, i32) -> i64)
+        };
         let lseek_before = median_ns(rounds, 20_000, || call(lseek, zero, &mut byte));
 
         let mut patcher = Patcher::new();
         let mut install = |name, target, hook: Call, slot: &AtomicUsize| {
             // SAFETY: replacements with the arguments of the originals.
-            let trampoline = unsafe { patcher.install(name, target, hook as *const u8) }.expect(name);
+            let trampoline =
+                unsafe { patcher.install(name, target, hook as *const u8) }.expect(name);
             slot.store(trampoline as usize, Ordering::Relaxed);
         };
-        install("nothing", Target { entry: cost_patched as *const u8, size_bytes: Some(8) }, nothing_hook, &NOTHING);
-        install("read", patch::resolve("read").expect("read"), read_hook, &READ);
-        install("lseek64", patch::resolve("lseek64").expect("lseek64"), lseek_hook, &LSEEK);
+        install(
+            "nothing",
+            Target {
+                entry: cost_patched as *const u8,
+                size_bytes: Some(8),
+            },
+            nothing_hook,
+            &NOTHING,
+        );
+        install(
+            "read",
+            patch::resolve("read").expect("read"),
+            read_hook,
+            &READ,
+        );
+        install(
+            "lseek64",
+            patch::resolve("lseek64").expect("lseek64"),
+            lseek_hook,
+            &LSEEK,
+        );
         let failures = patcher.commit();
         assert!(failures.is_empty(), "{failures:?}");
 
@@ -138,10 +172,12 @@ mod cost {
         let patched = median_ns(rounds, calls, || call(cost_patched, 5, &mut byte));
         let read_after = median_ns(rounds, 20_000, || call(libc::read, zero, &mut byte));
         let lseek_after = median_ns(rounds, 20_000, || call(lseek, zero, &mut byte));
-        println!("an empty function   {plain:8.2} ns  patched {patched:8.2} ns  (+{:.2} ns)", patched - plain);
+        println!(
+            "an empty function   {plain:8.2} ns  patched {patched:8.2} ns  (+{:.2} ns)",
+            patched - plain
+        );
         println!("read of /dev/zero   {read_before:8.2} ns  patched {read_after:8.2} ns");
         println!("lseek64             {lseek_before:8.2} ns  patched {lseek_after:8.2} ns");
-
     }
 
     /// Times what a preload library does in its constructor, with replacements that only jump on.
@@ -149,7 +185,12 @@ mod cost {
         let start = Instant::now();
         let targets: Vec<(&'static str, Target)> = NAMES
             .split_ascii_whitespace()
-            .flat_map(|name| patch::resolve_versions(name).unwrap_or_default().into_iter().map(move |target| (name, target)))
+            .flat_map(|name| {
+                patch::resolve_versions(name)
+                    .unwrap_or_default()
+                    .into_iter()
+                    .map(move |target| (name, target))
+            })
             .collect();
         let resolved = start.elapsed();
         let mut patcher = Patcher::new();

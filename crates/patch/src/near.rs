@@ -26,7 +26,8 @@ impl Pool {
             return Ok(anywhere);
         }
         drop(anywhere);
-        let maps = std::fs::read_to_string("/proc/self/maps").map_err(|_| PatchError::NoMemoryNear)?;
+        let maps =
+            std::fs::read_to_string("/proc/self/maps").map_err(|_| PatchError::NoMemoryNear)?;
         for hint in free_places_near(&maps, address) {
             // A place may be refused though it is free (guard gap of a stack, an address limit): the next one will do.
             if let Ok(pool) = Self::map(hint, MapFlags::PRIVATE | MapFlags::FIXED_NOREPLACE)
@@ -42,15 +43,25 @@ impl Pool {
         // SAFETY: mmap(2) of new anonymous memory; without MAP_FIXED no existing mapping is touched (FIXED_NOREPLACE fails
         // instead, and kernels that do not know it take the hint as a hint).
         let start = unsafe {
-            rustix::mm::mmap_anonymous(hint as *mut c_void, POOL_BYTES, ProtFlags::READ | ProtFlags::WRITE, flags)
+            rustix::mm::mmap_anonymous(
+                hint as *mut c_void,
+                POOL_BYTES,
+                ProtFlags::READ | ProtFlags::WRITE,
+                flags,
+            )
         }
         .map_err(|errno| PatchError::from_system("mmap", errno))?;
-        Ok(Pool { start: start as usize, used_bytes: 0, is_sealed: false })
+        Ok(Pool {
+            start: start as usize,
+            used_bytes: 0,
+            is_sealed: false,
+        })
     }
 
     /// Whether all of the pool is within reach of `address` in both directions.
     pub(crate) fn reaches(&self, address: usize) -> bool {
-        address.abs_diff(self.start) <= REACH_BYTES && address.abs_diff(self.start + POOL_BYTES) <= REACH_BYTES
+        address.abs_diff(self.start) <= REACH_BYTES
+            && address.abs_diff(self.start + POOL_BYTES) <= REACH_BYTES
     }
 
     /// Whether [`Pool::push`] of `size_bytes` would succeed.
@@ -69,7 +80,9 @@ impl Pool {
         let address = self.next_address();
         // SAFETY: has_room: the pool is still writable, and address..address+len lies in the mapping, which this value owns.
         unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), address as *mut u8, code.len()) };
-        self.used_bytes = (self.used_bytes + code.len()).next_multiple_of(ALIGNMENT_BYTES).min(POOL_BYTES);
+        self.used_bytes = (self.used_bytes + code.len())
+            .next_multiple_of(ALIGNMENT_BYTES)
+            .min(POOL_BYTES);
         address
     }
 
@@ -79,8 +92,14 @@ impl Pool {
             return Ok(());
         }
         // SAFETY: mprotect(2) of this value's own mapping.
-        unsafe { rustix::mm::mprotect(self.start as *mut c_void, POOL_BYTES, MprotectFlags::READ | MprotectFlags::EXEC) }
-            .map_err(|errno| PatchError::from_system("mprotect", errno))?;
+        unsafe {
+            rustix::mm::mprotect(
+                self.start as *mut c_void,
+                POOL_BYTES,
+                MprotectFlags::READ | MprotectFlags::EXEC,
+            )
+        }
+        .map_err(|errno| PatchError::from_system("mprotect", errno))?;
         self.is_sealed = true;
         Ok(())
     }
@@ -103,7 +122,10 @@ fn free_places_near(maps: &str, address: usize) -> Vec<usize> {
     let mappings = maps.lines().filter_map(|line| {
         let (start, rest) = line.split_once('-')?;
         let end = rest.split(' ').next()?;
-        Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
+        Some((
+            usize::from_str_radix(start, 16).ok()?,
+            usize::from_str_radix(end, 16).ok()?,
+        ))
     });
     for (start, end) in mappings {
         // One page stays free on either side: a stack below or above must be able to see its guard.
@@ -130,8 +152,15 @@ mod tests {
         let places = free_places_near(maps, 0x7f00_0020_0000);
         let page = rustix::param::page_size();
         assert_eq!(places[0], 0x7f00_0020_0000 - page - POOL_BYTES);
-        assert!(places.iter().all(|place| place.abs_diff(0x7f00_0020_0000) <= REACH_BYTES));
-        assert!(!places.contains(&0x7f00_0030_0000), "a gap of one page is too small");
+        assert!(
+            places
+                .iter()
+                .all(|place| place.abs_diff(0x7f00_0020_0000) <= REACH_BYTES)
+        );
+        assert!(
+            !places.contains(&0x7f00_0030_0000),
+            "a gap of one page is too small"
+        );
     }
 
     #[test]

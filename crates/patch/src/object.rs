@@ -35,7 +35,10 @@ impl Target {
     /// A function of which only the entry is known.
     #[must_use]
     pub fn at(entry: *const u8) -> Self {
-        Target { entry, size_bytes: None }
+        Target {
+            entry,
+            size_bytes: None,
+        }
     }
 }
 
@@ -75,7 +78,9 @@ pub fn resolve_callee(caller: &str, number: libc::c_long) -> Result<Target, Patc
     let bytes = |address: usize, size_bytes: usize| {
         let segment = code.iter().find(|segment| segment.contains(&address))?;
         // SAFETY: within a readable segment of libc, which stays loaded.
-        Some(unsafe { std::slice::from_raw_parts(address as *const u8, size_bytes.min(segment.end - address)) })
+        Some(unsafe {
+            std::slice::from_raw_parts(address as *const u8, size_bytes.min(segment.end - address))
+        })
     };
     let entry = caller.entry as usize;
     let body = bytes(entry, caller.size_bytes.unwrap_or(0)).unwrap_or_default();
@@ -83,14 +88,18 @@ pub fn resolve_callee(caller: &str, number: libc::c_long) -> Result<Target, Patc
         .filter(|callee| is_entry_like(*callee))
         .find_map(|callee| {
             let size_bytes = size_if_calls_system(bytes(callee, usize::MAX)?, callee, number)?;
-            Some(Target { entry: callee as *const u8, size_bytes: Some(size_bytes) })
+            Some(Target {
+                entry: callee as *const u8,
+                size_bytes: Some(size_bytes),
+            })
         })
         .ok_or(PatchError::NoSuchSymbol)
 }
 
 fn libc() -> Result<&'static Object, PatchError> {
     static LIBC: OnceLock<Option<Object>> = OnceLock::new();
-    let libc = LIBC.get_or_init(|| Object::find(|name| name.rsplit('/').next() == Some("libc.so.6")));
+    let libc =
+        LIBC.get_or_init(|| Object::find(|name| name.rsplit('/').next() == Some("libc.so.6")));
     libc.as_ref().ok_or(PatchError::NoLibc)
 }
 
@@ -149,7 +158,11 @@ impl Object {
             // SAFETY: the dynamic section is an array of (tag, value) pairs that ends with a DT_NULL tag (elf(5)).
             let [tag, value] = unsafe { entry.read() };
             // glibc adds the base to these pointers in place, other loaders (and the vDSO) do not.
-            let pointer = if (value as usize) < base { base + value as usize } else { value as usize };
+            let pointer = if (value as usize) < base {
+                base + value as usize
+            } else {
+                value as usize
+            };
             match tag {
                 0 => break,
                 DT_SYMTAB => symbols = Some(pointer),
@@ -162,7 +175,14 @@ impl Object {
             entry = unsafe { entry.add(1) };
         }
         let code = code_segments(object, headers).collect();
-        Some(Object { base, symbols: symbols?, strings: strings?, hash: hash?, versions, code })
+        Some(Object {
+            base,
+            symbols: symbols?,
+            strings: strings?,
+            hash: hash?,
+            versions,
+            code,
+        })
     }
 
     /// All functions called `name`, the default version first, then from the newest to the oldest.
@@ -172,16 +192,31 @@ impl Object {
         self.for_each_named(name, |symbol, version| {
             let (kind, entry) = (symbol.st_info & 0xf, self.base + symbol.st_value as usize);
             is_indirect |= kind == STT_GNU_IFUNC;
-            if kind == STT_FUNC && symbol.st_shndx != 0 && self.code.iter().any(|code| code.contains(&entry)) {
+            if kind == STT_FUNC
+                && symbol.st_shndx != 0
+                && self.code.iter().any(|code| code.contains(&entry))
+            {
                 let size_bytes = (symbol.st_size != 0).then_some(symbol.st_size as usize);
-                found.push((version, Target { entry: entry as *const u8, size_bytes }));
+                found.push((
+                    version,
+                    Target {
+                        entry: entry as *const u8,
+                        size_bytes,
+                    },
+                ));
             }
         });
         if found.is_empty() {
-            return Err(if is_indirect { PatchError::IndirectFunction } else { PatchError::NoSuchSymbol });
+            return Err(if is_indirect {
+                PatchError::IndirectFunction
+            } else {
+                PatchError::NoSuchSymbol
+            });
         }
         // Version indices ascend with the age of libc: its linker script lists them in that order.
-        found.sort_by_key(|(version, _)| (version & VERSYM_HIDDEN != 0, std::cmp::Reverse(*version)));
+        found.sort_by_key(|(version, _)| {
+            (version & VERSYM_HIDDEN != 0, std::cmp::Reverse(*version))
+        });
         let mut functions: Vec<Target> = Vec::with_capacity(found.len());
         for (_, target) in found {
             if !functions.contains(&target) {
@@ -197,7 +232,8 @@ impl Object {
             // SAFETY: within the hash table, whose parts have the lengths that its first words say.
             unsafe { (self.hash as *const u32).add(index).read() }
         };
-        let (bucket_count, first_symbol, bloom_words) = (word(0) as usize, word(1) as usize, word(2) as usize);
+        let (bucket_count, first_symbol, bloom_words) =
+            (word(0) as usize, word(1) as usize, word(2) as usize);
         if bucket_count == 0 {
             return;
         }
@@ -214,7 +250,8 @@ impl Object {
                 // SAFETY: the hash table only names symbols of the symbol table, and those only strings of the string table.
                 let symbol = unsafe { &*(self.symbols as *const Elf64_Sym).add(index) };
                 // SAFETY: as above; strings end with a null byte.
-                let symbol_name = unsafe { CStr::from_ptr((self.strings + symbol.st_name as usize) as *const _) };
+                let symbol_name =
+                    unsafe { CStr::from_ptr((self.strings + symbol.st_name as usize) as *const _) };
                 if symbol_name.to_bytes() == name.as_bytes() {
                     let version = self.versions.map_or(0, |versions| {
                         // SAFETY: DT_VERSYM has one half-word for every symbol.
@@ -233,16 +270,23 @@ impl Object {
 
 /// The hash of a symbol name in DT_GNU_HASH.
 fn gnu_hash(name: &[u8]) -> u32 {
-    name.iter().fold(5381, |hash: u32, byte| hash.wrapping_mul(33).wrapping_add(u32::from(*byte)))
+    name.iter().fold(5381, |hash: u32, byte| {
+        hash.wrapping_mul(33).wrapping_add(u32::from(*byte))
+    })
 }
 
 /// Segments from which code is executed and can be read.
-fn code_segments(object: &dl_phdr_info, headers: &[Elf64_Phdr]) -> impl Iterator<Item = Range<usize>> {
+fn code_segments(
+    object: &dl_phdr_info,
+    headers: &[Elf64_Phdr],
+) -> impl Iterator<Item = Range<usize>> {
     let base = object.dlpi_addr as usize;
     headers
         .iter()
         .filter(|header| header.p_type == PT_LOAD && header.p_flags & (PF_R | PF_X) == PF_R | PF_X)
-        .map(move |header| base + header.p_vaddr as usize..base + (header.p_vaddr + header.p_filesz) as usize)
+        .map(move |header| {
+            base + header.p_vaddr as usize..base + (header.p_vaddr + header.p_filesz) as usize
+        })
 }
 
 /// # Safety
@@ -266,7 +310,9 @@ fn for_each_object(mut visit: impl FnMut(&dl_phdr_info) -> bool) {
         let (visit, object) = unsafe { (&mut *visit.cast::<F>(), &*object) };
         c_int::from(visit(object))
     }
-    fn callback<F: FnMut(&dl_phdr_info) -> bool>(_: &F) -> unsafe extern "C" fn(*mut dl_phdr_info, usize, *mut c_void) -> c_int {
+    fn callback<F: FnMut(&dl_phdr_info) -> bool>(
+        _: &F,
+    ) -> unsafe extern "C" fn(*mut dl_phdr_info, usize, *mut c_void) -> c_int {
         call::<F>
     }
     let function = callback(&visit);
@@ -291,8 +337,22 @@ mod tests {
 
     #[test]
     fn names_are_found_where_dlsym_finds_them() {
-        for name in [c"read", c"open64", c"fstat64", c"posix_spawn", c"realpath", c"fcntl64", c"_exit", c"fgets", c"opendir"] {
-            assert_eq!(resolve(name.to_str().unwrap()).unwrap().entry, by_dlsym(name, None), "{name:?}");
+        for name in [
+            c"read",
+            c"open64",
+            c"fstat64",
+            c"posix_spawn",
+            c"realpath",
+            c"fcntl64",
+            c"_exit",
+            c"fgets",
+            c"opendir",
+        ] {
+            assert_eq!(
+                resolve(name.to_str().unwrap()).unwrap().entry,
+                by_dlsym(name, None),
+                "{name:?}"
+            );
         }
         let private = by_dlsym(c"__read_nocancel", Some(c"GLIBC_PRIVATE"));
         assert_eq!(resolve("__read_nocancel").unwrap().entry, private);
@@ -302,24 +362,47 @@ mod tests {
     fn old_versions_come_after_the_default() {
         let versions = resolve_versions("realpath").unwrap();
         let old = by_dlsym(c"realpath", Some(c"GLIBC_2.2.5"));
-        assert_eq!(versions.iter().map(|version| version.entry).collect::<Vec<_>>(), [by_dlsym(c"realpath", None), old]);
+        assert_eq!(
+            versions
+                .iter()
+                .map(|version| version.entry)
+                .collect::<Vec<_>>(),
+            [by_dlsym(c"realpath", None), old]
+        );
         assert!(versions.iter().all(|version| version.size_bytes.is_some()));
-        assert_eq!(resolve_versions("aio_read64").unwrap().len(), 1, "two versions of the same code are one function");
+        assert_eq!(
+            resolve_versions("aio_read64").unwrap().len(),
+            1,
+            "two versions of the same code are one function"
+        );
     }
 
     #[test]
     fn what_is_no_function_of_libc_is_refused() {
-        assert_eq!(resolve("no_such_function_anywhere"), Err(PatchError::NoSuchSymbol));
-        assert_eq!(resolve("stdout"), Err(PatchError::NoSuchSymbol), "a variable");
+        assert_eq!(
+            resolve("no_such_function_anywhere"),
+            Err(PatchError::NoSuchSymbol)
+        );
+        assert_eq!(
+            resolve("stdout"),
+            Err(PatchError::NoSuchSymbol),
+            "a variable"
+        );
         assert_eq!(resolve("strlen"), Err(PatchError::IndirectFunction));
-        assert_eq!(resolve("dl_iterate_phdr_of_ld_so"), Err(PatchError::NoSuchSymbol));
+        assert_eq!(
+            resolve("dl_iterate_phdr_of_ld_so"),
+            Err(PatchError::NoSuchSymbol)
+        );
     }
 
     #[test]
     fn a_hidden_function_is_found_by_what_it_does() {
         let openat = resolve_callee("fchmodat", libc::SYS_openat).unwrap();
         assert_ne!(openat.entry, resolve("openat").unwrap().entry);
-        assert!((100..400).contains(&openat.size_bytes.unwrap()), "{openat:?}");
+        assert!(
+            (100..400).contains(&openat.size_bytes.unwrap()),
+            "{openat:?}"
+        );
         // SAFETY: a function of glibc 2.36 with the signature of openat, called as openat would be.
         let fd = unsafe {
             type Openat = unsafe extern "C" fn(i32, *const libc::c_char, i32, ...) -> i32;
@@ -329,8 +412,14 @@ mod tests {
         assert!(fd >= 0);
         // SAFETY: closes what was opened here.
         assert_eq!(unsafe { libc::close(fd) }, 0);
-        assert_eq!(resolve_callee("fchmodat", libc::SYS_mount), Err(PatchError::NoSuchSymbol));
-        assert_eq!(resolve_callee("no_such_function", libc::SYS_openat), Err(PatchError::NoSuchSymbol));
+        assert_eq!(
+            resolve_callee("fchmodat", libc::SYS_mount),
+            Err(PatchError::NoSuchSymbol)
+        );
+        assert_eq!(
+            resolve_callee("no_such_function", libc::SYS_openat),
+            Err(PatchError::NoSuchSymbol)
+        );
     }
 
     #[test]

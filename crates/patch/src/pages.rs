@@ -24,10 +24,14 @@ pub(crate) struct Copies {
 }
 
 /// The runs of pages that cover `ranges` of code, ascending; close ones become one if both lie in the same of `segments`.
-pub(crate) fn runs_of(ranges: impl Iterator<Item = Range<usize>>, segments: &[Range<usize>]) -> Vec<Range<usize>> {
+pub(crate) fn runs_of(
+    ranges: impl Iterator<Item = Range<usize>>,
+    segments: &[Range<usize>],
+) -> Vec<Range<usize>> {
     let page = rustix::param::page_size();
-    let mut pages: Vec<Range<usize>> =
-        ranges.map(|range| range.start / page * page..range.end.next_multiple_of(page)).collect();
+    let mut pages: Vec<Range<usize>> = ranges
+        .map(|range| range.start / page * page..range.end.next_multiple_of(page))
+        .collect();
     pages.sort_by_key(|range| range.start);
     let mut runs: Vec<Range<usize>> = Vec::new();
     for range in pages {
@@ -35,7 +39,9 @@ pub(crate) fn runs_of(ranges: impl Iterator<Item = Range<usize>>, segments: &[Ra
             Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
             Some(last)
                 if range.start - last.end <= GAP_PAGES_MAX * page
-                    && segments.iter().any(|segment| segment.start <= last.end && range.start < segment.end) =>
+                    && segments
+                        .iter()
+                        .any(|segment| segment.start <= last.end && range.start < segment.end) =>
             {
                 last.end = range.end;
             }
@@ -55,7 +61,12 @@ impl Copies {
         let flags = MapFlags::PRIVATE | MapFlags::POPULATE;
         // SAFETY: mmap(2) of new anonymous memory, at a place of the kernel's choice.
         let start = unsafe {
-            rustix::mm::mmap_anonymous(std::ptr::null_mut(), size_bytes, ProtFlags::READ | ProtFlags::WRITE, flags)
+            rustix::mm::mmap_anonymous(
+                std::ptr::null_mut(),
+                size_bytes,
+                ProtFlags::READ | ProtFlags::WRITE,
+                flags,
+            )
         }
         .map_err(|errno| PatchError::from_system("mmap", errno))? as usize;
         let mut place = start;
@@ -64,13 +75,23 @@ impl Copies {
             .map(|run| {
                 // SAFETY: the run is readable (caller), the copy has room for the sum of all runs, and the two are different
                 // mappings.
-                unsafe { std::ptr::copy_nonoverlapping(run.start as *const u8, place as *mut u8, run.len()) };
+                unsafe {
+                    std::ptr::copy_nonoverlapping(
+                        run.start as *const u8,
+                        place as *mut u8,
+                        run.len(),
+                    )
+                };
                 let copy = place;
                 place += run.len();
                 (run, copy)
             })
             .collect();
-        Ok(Copies { start, size_bytes, runs })
+        Ok(Copies {
+            start,
+            size_bytes,
+            runs,
+        })
     }
 
     /// The bytes of the copy that stand for `range` of the original; `range` must lie within one run.
@@ -82,7 +103,9 @@ impl Copies {
             .expect("a range that was copied");
         // SAFETY: the range lies in a run, so these bytes lie in its copy, which this value owns and which is writable until
         // `replace`, which takes the value.
-        unsafe { std::slice::from_raw_parts_mut((copy + range.start - run.start) as *mut u8, range.len()) }
+        unsafe {
+            std::slice::from_raw_parts_mut((copy + range.start - run.start) as *mut u8, range.len())
+        }
     }
 
     /// Makes the copies executable and moves each over its original. Calls `failed` with each run that could not be moved.
@@ -90,10 +113,17 @@ impl Copies {
     ///
     /// # Safety
     /// The copies must be code that can take the place of the originals at any moment.
-    pub(crate) unsafe fn replace(self, mut failed: impl FnMut(&Range<usize>, PatchError)) -> Result<(), PatchError> {
+    pub(crate) unsafe fn replace(
+        self,
+        mut failed: impl FnMut(&Range<usize>, PatchError),
+    ) -> Result<(), PatchError> {
         // SAFETY: mprotect(2) of this value's own mapping.
         let protected = unsafe {
-            rustix::mm::mprotect(self.start as *mut c_void, self.size_bytes, MprotectFlags::READ | MprotectFlags::EXEC)
+            rustix::mm::mprotect(
+                self.start as *mut c_void,
+                self.size_bytes,
+                MprotectFlags::READ | MprotectFlags::EXEC,
+            )
         };
         if let Err(errno) = protected {
             // SAFETY: munmap(2) of this value's own mapping, which nobody else knows.
@@ -104,8 +134,9 @@ impl Copies {
             let (original, copy) = (run.start as *mut c_void, *copy as *mut c_void);
             // SAFETY: mremap(2) replaces the pages of `run` by the copy under one lock: whoever executes there goes on in the
             // copy, which is the same code but for the entries (caller). A failure comes before the original is unmapped.
-            let moved =
-                unsafe { rustix::mm::mremap_fixed(copy, run.len(), run.len(), MremapFlags::MAYMOVE, original) };
+            let moved = unsafe {
+                rustix::mm::mremap_fixed(copy, run.len(), run.len(), MremapFlags::MAYMOVE, original)
+            };
             if let Err(errno) = moved {
                 // SAFETY: munmap(2) of a copy that stayed where it was.
                 let _ = unsafe { rustix::mm::munmap(copy, run.len()) };
@@ -127,12 +158,23 @@ mod tests {
         let at = |number: usize, offset: usize| number * page + offset..number * page + offset + 5;
         let runs = |ranges: &[Range<usize>]| {
             let in_pages = |run: Range<usize>| (run.start / page, run.end / page);
-            runs_of(ranges.iter().cloned(), &segments).into_iter().map(in_pages).collect::<Vec<_>>()
+            runs_of(ranges.iter().cloned(), &segments)
+                .into_iter()
+                .map(in_pages)
+                .collect::<Vec<_>>()
         };
         assert_eq!(runs(&[at(3, 9), at(3, 100)]), [(3, 4)]);
         assert_eq!(runs(&[at(4, 9), at(3, 100)]), [(3, 5)]);
-        assert_eq!(runs(&[at(3, page - 2), at(7, 0)]), [(3, 8)], "an entry across a page boundary, a short gap");
-        assert_eq!(runs(&[at(8, 0), at(3, 0)]), [(3, 9)], "a gap of four pages is copied along");
+        assert_eq!(
+            runs(&[at(3, page - 2), at(7, 0)]),
+            [(3, 8)],
+            "an entry across a page boundary, a short gap"
+        );
+        assert_eq!(
+            runs(&[at(8, 0), at(3, 0)]),
+            [(3, 9)],
+            "a gap of four pages is copied along"
+        );
         assert_eq!(runs(&[at(3, 0), at(9, 0)]), [(3, 4), (9, 10)]);
         assert_eq!(runs(&[at(98, 0), at(101, 0)]), [(98, 99), (101, 102)]);
     }

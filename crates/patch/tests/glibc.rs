@@ -49,8 +49,10 @@ const NAMES: &str = "
 ";
 
 /// Functions that libc hides, by a caller and the system call they make.
-const HIDDEN: &[(&str, &str, libc::c_long)] =
-    &[("__openat_nocancel", "fchmodat", libc::SYS_openat), ("__fcntl64_nocancel", "fdopendir", libc::SYS_fcntl)];
+const HIDDEN: &[(&str, &str, libc::c_long)] = &[
+    ("__openat_nocancel", "fchmodat", libc::SYS_openat),
+    ("__fcntl64_nocancel", "fdopendir", libc::SYS_fcntl),
+];
 
 /// Functions of the list that cannot be patched in Debian's glibc 2.36, and why.
 fn not_patched() -> Vec<(&'static str, PatchError)> {
@@ -63,12 +65,24 @@ fn not_patched() -> Vec<(&'static str, PatchError)> {
         ("__openat64_nocancel", PatchError::NoSuchSymbol),
         ("__pwrite64_nocancel", PatchError::NoSuchSymbol),
         // Begins with a call, of unlink, which is patched itself.
-        ("remove", PatchError::Unmovable { offset: 4, instruction: "Call_rel32_64".to_owned() }),
+        (
+            "remove",
+            PatchError::Unmovable {
+                offset: 4,
+                instruction: "Call_rel32_64".to_owned(),
+            },
+        ),
         ("__fcntl64_nocancel", PatchError::NoSuchSymbol),
         // A jump to _IO_cleanup: it cannot be told from a hook.
         ("fcloseall", PatchError::AlreadyPatched { first_bytes }),
         // Loads one field and returns.
-        ("dirfd", PatchError::TooShort { size_bytes: 3, needed_bytes: 5 }),
+        (
+            "dirfd",
+            PatchError::TooShort {
+                size_bytes: 3,
+                needed_bytes: 5,
+            },
+        ),
     ]
 }
 
@@ -77,14 +91,23 @@ const STUBS: usize = 512;
 // Replacement number i counts in hook_calls[i] and jumps to hook_trampolines[i], with every register and the stack as they were.
 // 16 bytes each.
 global_asm!(
-    ".balign 16", ".globl hook_stubs", "hook_stubs:",
+    ".balign 16",
+    ".globl hook_stubs",
+    "hook_stubs:",
     ".set i, 0",
     ".rept 512",
-    ".balign 16", "inc dword ptr [rip + hook_calls + 4 * i]", "jmp qword ptr [rip + hook_trampolines + 8 * i]",
+    ".balign 16",
+    "inc dword ptr [rip + hook_calls + 4 * i]",
+    "jmp qword ptr [rip + hook_trampolines + 8 * i]",
     ".set i, i + 1",
     ".endr",
-    ".bss", ".balign 16", "hook_calls: .skip 4 * 512", "hook_trampolines: .skip 8 * 512", ".text",
-    ".globl hook_calls", ".globl hook_trampolines",
+    ".bss",
+    ".balign 16",
+    "hook_calls: .skip 4 * 512",
+    "hook_trampolines: .skip 8 * 512",
+    ".text",
+    ".globl hook_calls",
+    ".globl hook_trampolines",
 );
 
 unsafe extern "C" {
@@ -123,22 +146,34 @@ fn patch_all() -> (Vec<Hooked>, Vec<(&'static str, PatchError)>) {
             }
         };
         for target in versions {
-            let known = hooked.iter().find(|other| other.target.entry == target.entry);
+            let known = hooked
+                .iter()
+                .find(|other| other.target.entry == target.entry);
             let stub = known.map_or(hooked.len(), |other| other.stub);
             let length = target.size_bytes.unwrap().min(24);
             // SAFETY: code of libc, a stub that passes everything on, and enough stubs.
             let (original, outcome) = unsafe {
                 let original = std::slice::from_raw_parts(target.entry, length).to_vec();
-                (original, patcher.install(name, target, hook_stubs[stub].as_ptr()))
+                (
+                    original,
+                    patcher.install(name, target, hook_stubs[stub].as_ptr()),
+                )
             };
             match outcome {
                 Ok(trampoline) if known.is_none() => {
                     // SAFETY: nobody reads the table before the commit.
                     unsafe { hook_trampolines[stub].store(trampoline as usize, Ordering::Relaxed) };
-                    hooked.push(Hooked { name, target, original, stub });
+                    hooked.push(Hooked {
+                        name,
+                        target,
+                        original,
+                        stub,
+                    });
                 }
                 // SAFETY: as above.
-                Ok(trampoline) => assert_eq!(trampoline as usize, unsafe { hook_trampolines[stub].load(Ordering::Relaxed) }),
+                Ok(trampoline) => assert_eq!(trampoline as usize, unsafe {
+                    hook_trampolines[stub].load(Ordering::Relaxed)
+                }),
                 Err(error) => refused.push((name, error)),
             }
         }
@@ -149,79 +184,120 @@ fn patch_all() -> (Vec<Hooked>, Vec<(&'static str, PatchError)>) {
         // SAFETY: as above.
         unsafe {
             let original = std::slice::from_raw_parts(target.entry, length).to_vec();
-            let trampoline = patcher.install(name, target, hook_stubs[stub].as_ptr()).unwrap();
+            let trampoline = patcher
+                .install(name, target, hook_stubs[stub].as_ptr())
+                .unwrap();
             hook_trampolines[stub].store(trampoline as usize, Ordering::Relaxed);
-            hooked.push(Hooked { name, target, original, stub });
+            hooked.push(Hooked {
+                name,
+                target,
+                original,
+                stub,
+            });
         }
     }
-    refused.extend(patcher.commit().into_iter().map(|failure| (failure.name, failure.error)));
+    refused.extend(
+        patcher
+            .commit()
+            .into_iter()
+            .map(|failure| (failure.name, failure.error)),
+    );
     (hooked, refused)
 }
 
 fn calls_of(hooked: &[Hooked], name: &str) -> u32 {
     let target = patch::resolve(name).unwrap();
-    hooked.iter().find(|function| function.target.entry == target.entry).unwrap().calls()
+    hooked
+        .iter()
+        .find(|function| function.target.entry == target.entry)
+        .unwrap()
+        .calls()
 }
 
 #[test]
 fn every_function_of_the_list_is_patched_or_its_reason_is_known() {
-    in_child("every_function_of_the_list_is_patched_or_its_reason_is_known", || {
-        let (hooked, refused) = patch_all();
-        println!("{} entries patched, {} refused: {refused:?}", hooked.len(), refused.len());
-        assert_eq!(refused, not_patched());
-        assert!(hooked.len() > 190, "{}", hooked.len());
-        for function in &hooked {
-            assert_eq!(permissions_at(function.target.entry), "r-xp", "{}", function.name);
-        }
-        assert_no_page_is_writable_and_executable();
-    });
+    in_child(
+        "every_function_of_the_list_is_patched_or_its_reason_is_known",
+        || {
+            let (hooked, refused) = patch_all();
+            println!(
+                "{} entries patched, {} refused: {refused:?}",
+                hooked.len(),
+                refused.len()
+            );
+            assert_eq!(refused, not_patched());
+            assert!(hooked.len() > 190, "{}", hooked.len());
+            for function in &hooked {
+                assert_eq!(
+                    permissions_at(function.target.entry),
+                    "r-xp",
+                    "{}",
+                    function.name
+                );
+            }
+            assert_no_page_is_writable_and_executable();
+        },
+    );
 }
 
 #[test]
 fn no_branch_anywhere_in_libc_leads_into_an_overwritten_entry() {
-    in_child("no_branch_anywhere_in_libc_leads_into_an_overwritten_entry", || {
-        let (hooked, _) = patch_all();
-        let mut overwritten = std::collections::HashMap::new();
-        for function in &hooked {
-            let start = function.target.entry as usize;
-            for (offset, before) in function.original.iter().enumerate().skip(1) {
-                // SAFETY: code of libc, as long as `original`.
-                if unsafe { *function.target.entry.add(offset) } != *before {
-                    overwritten.insert(start + offset, function.name);
+    in_child(
+        "no_branch_anywhere_in_libc_leads_into_an_overwritten_entry",
+        || {
+            let (hooked, _) = patch_all();
+            let mut overwritten = std::collections::HashMap::new();
+            for function in &hooked {
+                let start = function.target.entry as usize;
+                for (offset, before) in function.original.iter().enumerate().skip(1) {
+                    // SAFETY: code of libc, as long as `original`.
+                    if unsafe { *function.target.entry.add(offset) } != *before {
+                        overwritten.insert(start + offset, function.name);
+                    }
                 }
             }
-        }
-        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let ranges = maps.lines().map(|line| {
-            let (start, rest) = line.split_once('-').unwrap();
-            let parse = |text| usize::from_str_radix(text, 16).unwrap();
-            (parse(start), parse(rest.split(' ').next().unwrap()), line)
-        });
-        let (mut first, mut last) = (usize::MAX, 0);
-        for (start, end, line) in ranges {
-            if line.contains(" r-xp ") && line.ends_with("libc.so.6") {
-                (first, last) = (first.min(start), last.max(end));
+            let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+            let ranges = maps.lines().map(|line| {
+                let (start, rest) = line.split_once('-').unwrap();
+                let parse = |text| usize::from_str_radix(text, 16).unwrap();
+                (parse(start), parse(rest.split(' ').next().unwrap()), line)
+            });
+            let (mut first, mut last) = (usize::MAX, 0);
+            for (start, end, line) in ranges {
+                if line.contains(" r-xp ") && line.ends_with("libc.so.6") {
+                    (first, last) = (first.min(start), last.max(end));
+                }
             }
-        }
-        // SAFETY: from the first to the last page of libc's code, all mapped r-x.
-        let text = unsafe { std::slice::from_raw_parts(first as *const u8, last - first) };
-        let mut decoder = Decoder::with_ip(64, text, first as u64, DecoderOptions::NONE);
-        let mut branches = 0;
-        for instruction in &mut decoder {
-            let is_branch = matches!(
-                instruction.flow_control(),
-                FlowControl::ConditionalBranch | FlowControl::UnconditionalBranch | FlowControl::Call
+            // SAFETY: from the first to the last page of libc's code, all mapped r-x.
+            let text = unsafe { std::slice::from_raw_parts(first as *const u8, last - first) };
+            let mut decoder = Decoder::with_ip(64, text, first as u64, DecoderOptions::NONE);
+            let mut branches = 0;
+            for instruction in &mut decoder {
+                let is_branch = matches!(
+                    instruction.flow_control(),
+                    FlowControl::ConditionalBranch
+                        | FlowControl::UnconditionalBranch
+                        | FlowControl::Call
+                );
+                if is_branch && instruction.near_branch_target() != 0 {
+                    branches += 1;
+                    let target = instruction.near_branch_target() as usize;
+                    let hit = overwritten.get(&target);
+                    assert_eq!(
+                        hit,
+                        None,
+                        "{instruction:?} at {:#x}",
+                        instruction.ip() as usize - first
+                    );
+                }
+            }
+            println!(
+                "{branches} branches looked at, {} bytes overwritten",
+                overwritten.len()
             );
-            if is_branch && instruction.near_branch_target() != 0 {
-                branches += 1;
-                let target = instruction.near_branch_target() as usize;
-                let hit = overwritten.get(&target);
-                assert_eq!(hit, None, "{instruction:?} at {:#x}", instruction.ip() as usize - first);
-            }
-        }
-        println!("{branches} branches looked at, {} bytes overwritten", overwritten.len());
-        assert!(branches > 50_000 && overwritten.len() > 4 * hooked.len());
-    });
+            assert!(branches > 50_000 && overwritten.len() > 4 * hooked.len());
+        },
+    );
 }
 
 #[test]
@@ -247,16 +323,31 @@ fn a_process_with_everything_patched_works_as_before() {
         let mut byte = 0u8;
         // SAFETY: plain calls that fail.
         unsafe {
-            assert_eq!((libc::read(-1, (&raw mut byte).cast(), 1), errno()), (-1, libc::EBADF));
-            assert_eq!((libc::lseek64(-1, 0, libc::SEEK_SET), errno()), (-1, libc::EBADF));
-            assert_eq!((libc::open(c"/no/such".as_ptr(), libc::O_RDONLY), errno()), (-1, libc::ENOENT));
+            assert_eq!(
+                (libc::read(-1, (&raw mut byte).cast(), 1), errno()),
+                (-1, libc::EBADF)
+            );
+            assert_eq!(
+                (libc::lseek64(-1, 0, libc::SEEK_SET), errno()),
+                (-1, libc::EBADF)
+            );
+            assert_eq!(
+                (libc::open(c"/no/such".as_ptr(), libc::O_RDONLY), errno()),
+                (-1, libc::ENOENT)
+            );
             assert_eq!((libc::close_range(9, 1, 0), errno()), (-1, libc::EINVAL));
-            assert_eq!((libc::ioctl(-1, libc::FIONREAD, &raw mut byte), errno()), (-1, libc::EBADF));
+            assert_eq!(
+                (libc::ioctl(-1, libc::FIONREAD, &raw mut byte), errno()),
+                (-1, libc::EBADF)
+            );
         }
 
         // stdio, whose calls never pass the PLT.
-        let (reads, writes, closes) =
-            (calls_of(&hooked, "read"), calls_of(&hooked, "write"), calls_of(&hooked, "__close_nocancel"));
+        let (reads, writes, closes) = (
+            calls_of(&hooked, "read"),
+            calls_of(&hooked, "write"),
+            calls_of(&hooked, "__close_nocancel"),
+        );
         let c_path = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
         // SAFETY: stdio calls on one open stream.
         unsafe {
@@ -269,24 +360,49 @@ fn a_process_with_everything_patched_works_as_before() {
             assert_eq!(libc::ftell(stream), 100_003);
             assert_eq!(libc::fclose(stream), 0);
         }
-        assert!(calls_of(&hooked, "read") > reads, "stdio reads through the patched entry");
+        assert!(
+            calls_of(&hooked, "read") > reads,
+            "stdio reads through the patched entry"
+        );
         assert!(calls_of(&hooked, "write") > writes);
         assert!(calls_of(&hooked, "__close_nocancel") > closes);
 
         // Directories.
         let dents = calls_of(&hooked, "getdents64");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
-        assert!(calls_of(&hooked, "getdents64") > dents, "readdir asks through the patched entry");
-        assert_eq!(std::fs::canonicalize(&path).unwrap().file_name(), path.file_name());
+        assert!(
+            calls_of(&hooked, "getdents64") > dents,
+            "readdir asks through the patched entry"
+        );
+        assert_eq!(
+            std::fs::canonicalize(&path).unwrap().file_name(),
+            path.file_name()
+        );
 
-        let hidden = |name| hooked.iter().find(|function| function.name == name).unwrap().calls();
+        let hidden = |name| {
+            hooked
+                .iter()
+                .find(|function| function.name == name)
+                .unwrap()
+                .calls()
+        };
         assert_eq!(hidden("__openat_nocancel"), 0);
         // SAFETY: nftw and fdopendir of a directory that exists.
         unsafe {
-            extern "C" fn stay(_: *const libc::c_char, _: *const libc::stat, _: i32, _: *mut libc::c_void) -> i32 {
+            extern "C" fn stay(
+                _: *const libc::c_char,
+                _: *const libc::stat,
+                _: i32,
+                _: *mut libc::c_void,
+            ) -> i32 {
                 0
             }
-            type Visit = extern "C" fn(*const libc::c_char, *const libc::stat, i32, *mut libc::c_void) -> i32;
+            type Visit = extern "C" fn(
+                *const libc::c_char,
+                *const libc::stat,
+                i32,
+                *mut libc::c_void,
+            ) -> i32;
             unsafe extern "C" {
                 fn nftw(path: *const libc::c_char, visit: Visit, fds: i32, flags: i32) -> i32;
             }
@@ -307,8 +423,15 @@ fn a_process_with_everything_patched_works_as_before() {
                 std::thread::spawn(move || std::fs::read(path).unwrap().len())
             })
             .collect();
-        assert!(threads.into_iter().all(|thread| thread.join().unwrap() == 100_003));
-        let output = std::process::Command::new("/bin/echo").arg("spawned").output().unwrap();
+        assert!(
+            threads
+                .into_iter()
+                .all(|thread| thread.join().unwrap() == 100_003)
+        );
+        let output = std::process::Command::new("/bin/echo")
+            .arg("spawned")
+            .output()
+            .unwrap();
         assert_eq!(output.stdout, b"spawned\n");
         // SAFETY: commands of a shell; popen's stream is closed by pclose.
         unsafe {
@@ -326,7 +449,10 @@ fn a_process_with_everything_patched_works_as_before() {
             assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
             assert_eq!(libc::WEXITSTATUS(status), 5);
         }
-        let called = hooked.iter().filter(|function| function.calls() > 0).count();
+        let called = hooked
+            .iter()
+            .filter(|function| function.calls() > 0)
+            .count();
         println!("{called} of {} patched functions were called", hooked.len());
         assert!(called > 30, "{called}");
         assert_no_page_is_writable_and_executable();
@@ -350,7 +476,11 @@ fn vfork_returns_twice_through_a_naked_replacement() {
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert_eq!(libc::WEXITSTATUS(status), 23);
         assert_eq!(calls_of(&hooked, "vfork"), 1);
-        assert_eq!(calls_of(&hooked, "_exit"), 1, "counted by the child, in memory that it shared");
+        assert_eq!(
+            calls_of(&hooked, "_exit"),
+            1,
+            "counted by the child, in memory that it shared"
+        );
     });
 }
 
@@ -360,10 +490,15 @@ fn a_thread_is_cancelled_within_a_patched_read() {
         extern "C-unwind" fn hook(fd: i32, buffer: *mut libc::c_void, size_bytes: usize) -> isize {
             type Read = unsafe extern "C-unwind" fn(i32, *mut libc::c_void, usize) -> isize;
             // SAFETY: the trampoline of read(2), stored before the commit.
-            unsafe { std::mem::transmute::<usize, Read>(TRAMPOLINE.load(Ordering::Relaxed))(fd, buffer, size_bytes) }
+            unsafe {
+                std::mem::transmute::<usize, Read>(TRAMPOLINE.load(Ordering::Relaxed))(
+                    fd, buffer, size_bytes,
+                )
+            }
         }
         static TRAMPOLINE: AtomicUsize = AtomicUsize::new(0);
-        static ENDS: [std::sync::atomic::AtomicI32; 2] = [const { std::sync::atomic::AtomicI32::new(-1) }; 2];
+        static ENDS: [std::sync::atomic::AtomicI32; 2] =
+            [const { std::sync::atomic::AtomicI32::new(-1) }; 2];
         unsafe extern "C-unwind" {
             fn pthread_cancel(thread: libc::pthread_t) -> i32;
             #[link_name = "read"]
@@ -377,7 +512,9 @@ fn a_thread_is_cancelled_within_a_patched_read() {
         }
         let mut patcher = Patcher::new();
         // SAFETY: a replacement that passes everything on, through which unwinding is allowed.
-        let trampoline = unsafe { patcher.install("read", patch::resolve("read").unwrap(), hook as *const u8) }.unwrap();
+        let trampoline =
+            unsafe { patcher.install("read", patch::resolve("read").unwrap(), hook as *const u8) }
+                .unwrap();
         TRAMPOLINE.store(trampoline as usize, Ordering::Relaxed);
         assert_eq!(patcher.commit(), []);
         // SAFETY: a pipe and a thread, both used as documented in pipe(2), pthread_create(3), pthread_cancel(3).
@@ -389,7 +526,15 @@ fn a_thread_is_cancelled_within_a_patched_read() {
             let start: extern "C" fn(*mut libc::c_void) -> *mut libc::c_void = std::mem::transmute(
                 body as extern "C-unwind" fn(*mut libc::c_void) -> *mut libc::c_void,
             );
-            assert_eq!(libc::pthread_create(&raw mut thread, std::ptr::null(), start, std::ptr::null_mut()), 0);
+            assert_eq!(
+                libc::pthread_create(
+                    &raw mut thread,
+                    std::ptr::null(),
+                    start,
+                    std::ptr::null_mut()
+                ),
+                0
+            );
             std::thread::sleep(std::time::Duration::from_millis(100));
             assert_eq!(pthread_cancel(thread), 0);
             let mut answer = std::ptr::null_mut();

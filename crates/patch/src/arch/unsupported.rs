@@ -11,7 +11,11 @@ pub(crate) struct Entry {
     pub(crate) moved_end: usize,
 }
 
-pub(crate) fn read_entry(_body: &[u8], _address: usize, _is_size_known: bool) -> Result<Entry, PatchError> {
+pub(crate) fn read_entry(
+    _body: &[u8],
+    _address: usize,
+    _is_size_known: bool,
+) -> Result<Entry, PatchError> {
     Err(PatchError::UnsupportedArchitecture)
 }
 

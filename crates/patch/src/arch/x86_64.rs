@@ -1,21 +1,21 @@
 //! x86-64: a five-byte `jmp rel32` at the entry.
 
+mod branches;
 mod simple;
 
 use crate::PatchError;
-use iced_x86::{BlockEncoder, BlockEncoderOptions, Code, Decoder, DecoderOptions, FlowControl, Instruction, InstructionBlock};
+use branches::{direct_target, find_end, may_branch_below};
+pub(crate) use branches::{is_entry_like, possible_calls, size_if_calls_system};
+use iced_x86::{
+    BlockEncoder, BlockEncoderOptions, Code, Decoder, DecoderOptions, FlowControl, Instruction,
+    InstructionBlock,
+};
 use simple::{Kind, Simple};
 
 /// Bytes of the jump written at an entry (`e9 rel32`).
 pub(crate) const ENTRY_JUMP_BYTES: usize = 5;
 /// How far a trampoline may lie from its entry: less than the ±2 GiB of a rel32, so that data beside the code is in reach too.
 pub(crate) const REACH_BYTES: usize = 1 << 30;
-/// How far a function of unknown size is decoded in search of its end.
-const SEARCH_BYTES_MAX: usize = 64 << 10;
-/// How far into a function its system call is searched.
-const SYSTEM_CALL_BYTES_MAX: usize = 256;
-/// An unconditional jump ahead by less than this stays in its function: the usual way into a loop.
-const INNER_JUMP_BYTES_MAX: usize = 4 << 10;
 
 /// The instructions at the entry of a function which a jump would cover.
 #[derive(Debug)]
@@ -40,8 +40,16 @@ enum Moved {
 ///
 /// `body` ends with the function if `is_size_known`; else it may reach as far as code is mapped, and the end of the
 /// function is searched: the first return or jump that no earlier branch passes over.
-pub(crate) fn read_entry(body: &[u8], address: usize, is_size_known: bool) -> Result<Entry, PatchError> {
-    let body = if is_size_known { body } else { &body[..find_end(body, address)?] };
+pub(crate) fn read_entry(
+    body: &[u8],
+    address: usize,
+    is_size_known: bool,
+) -> Result<Entry, PatchError> {
+    let body = if is_size_known {
+        body
+    } else {
+        &body[..find_end(body, address)?]
+    };
     if let Some(entry) = read_simple(body, address) {
         return Ok(entry);
     }
@@ -61,7 +69,11 @@ fn read_simple(body: &[u8], address: usize) -> Option<Entry> {
             Kind::LandingPad if end == instruction.length => jump_offset = end,
             Kind::LandingPad | Kind::Elsewhere => return None,
             // Within the moved instructions, or before the function: left to the general way.
-            Kind::ShortBranch { displacement, .. } if displacement < 0 || (displacement as usize) < ENTRY_JUMP_BYTES => return None,
+            Kind::ShortBranch { displacement, .. }
+                if displacement < 0 || (displacement as usize) < ENTRY_JUMP_BYTES =>
+            {
+                return None;
+            }
             _ => {}
         }
         instructions.push(instruction);
@@ -71,14 +83,21 @@ fn read_simple(body: &[u8], address: usize) -> Option<Entry> {
         from += instruction.length;
         if let Kind::RipRelative { displacement_at } = instruction.kind {
             let displacement = read_i32(body, from - instruction.length + displacement_at);
-            let reads_own_code = from.checked_add_signed(displacement as isize).is_some_and(|operand| operand < end);
+            let reads_own_code = from
+                .checked_add_signed(displacement as isize)
+                .is_some_and(|operand| operand < end);
             if reads_own_code {
                 return None;
             }
         }
     }
     let moved = Moved::Simple(body[..end].to_vec(), instructions);
-    let entry = Entry { jump_offset, moved_end: end, moved, address: address as u64 };
+    let entry = Entry {
+        jump_offset,
+        moved_end: end,
+        moved,
+        address: address as u64,
+    };
     (!may_branch_below(body, end)).then_some(entry)
 }
 
@@ -95,7 +114,10 @@ fn read_general(body: &[u8], address: usize) -> Result<Entry, PatchError> {
     while decoder.position() < jump_offset + ENTRY_JUMP_BYTES {
         let offset = decoder.position();
         if !decoder.can_decode() {
-            return Err(PatchError::TooShort { size_bytes: offset, needed_bytes: jump_offset + ENTRY_JUMP_BYTES });
+            return Err(PatchError::TooShort {
+                size_bytes: offset,
+                needed_bytes: jump_offset + ENTRY_JUMP_BYTES,
+            });
         }
         let instruction = decoder.decode();
         if instruction.is_invalid() {
@@ -108,10 +130,18 @@ fn read_general(body: &[u8], address: usize) -> Result<Entry, PatchError> {
         }
         let is_last = match instruction.flow_control() {
             // A system call counts as a call with iced, but leaves no return address.
-            FlowControl::Call | FlowControl::IndirectCall if instruction.code() != Code::Syscall => {
-                return Err(PatchError::Unmovable { offset, instruction: format!("{:?}", instruction.code()) });
+            FlowControl::Call | FlowControl::IndirectCall
+                if instruction.code() != Code::Syscall =>
+            {
+                return Err(PatchError::Unmovable {
+                    offset,
+                    instruction: format!("{:?}", instruction.code()),
+                });
             }
-            FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Exception => true,
+            FlowControl::Return
+            | FlowControl::UnconditionalBranch
+            | FlowControl::IndirectBranch
+            | FlowControl::Exception => true,
             _ => false,
         };
         instructions.push(instruction);
@@ -125,124 +155,66 @@ fn read_general(body: &[u8], address: usize) -> Result<Entry, PatchError> {
     }
     let moved_end = decoder.position();
     let own_code = address as u64..(address + moved_end) as u64;
-    if let Some(own) = instructions.iter().find(|one| one.is_ip_rel_memory_operand() && own_code.contains(&one.ip_rel_memory_address())) {
-        return Err(PatchError::Unmovable { offset: (own.ip() - address as u64) as usize, instruction: format!("{:?}", own.code()) });
+    if let Some(own) = instructions.iter().find(|one| {
+        one.is_ip_rel_memory_operand() && own_code.contains(&one.ip_rel_memory_address())
+    }) {
+        return Err(PatchError::Unmovable {
+            offset: (own.ip() - address as u64) as usize,
+            instruction: format!("{:?}", own.code()),
+        });
     }
-    Ok(Entry { jump_offset, moved_end, moved: Moved::General(instructions), address: address as u64 })
+    Ok(Entry {
+        jump_offset,
+        moved_end,
+        moved: Moved::General(instructions),
+        address: address as u64,
+    })
 }
 
 /// Refuses entries that are somebody's jump already.
-fn check_first(first: &Instruction, body: &[u8], offset: usize, next: usize) -> Result<(), PatchError> {
+fn check_first(
+    first: &Instruction,
+    body: &[u8],
+    offset: usize,
+    next: usize,
+) -> Result<(), PatchError> {
     let mut first_bytes = [0; 5];
     let shown = body.len().min(offset + first_bytes.len()) - offset;
     first_bytes[..shown].copy_from_slice(&body[offset..offset + shown]);
     let already_patched = Err(PatchError::AlreadyPatched { first_bytes });
     match first.code() {
         // `jmp [rip+0]` is a hook with its address behind it; any other `jmp [rip+x]` reads a slot of the GOT.
-        Code::Jmp_rm64 if first.is_ip_rel_memory_operand() && first.ip_rel_memory_address() != first.next_ip() => {
+        Code::Jmp_rm64
+            if first.is_ip_rel_memory_operand()
+                && first.ip_rel_memory_address() != first.next_ip() =>
+        {
             Err(PatchError::PltStub)
         }
         Code::Jmp_rm64 | Code::Jmp_rel32_64 | Code::Jmp_rel8_64 | Code::Int3 => already_patched,
         // `mov reg, imm64; jmp reg` or `…; push reg; ret`.
         Code::Mov_r64_imm64 => {
-            let second = Decoder::with_ip(64, &body[next..], first.next_ip(), DecoderOptions::NONE).decode();
+            let second =
+                Decoder::with_ip(64, &body[next..], first.next_ip(), DecoderOptions::NONE).decode();
             match second.code() {
-                Code::Jmp_rm64 | Code::Push_r64 if second.op0_register() == first.op0_register() => already_patched,
+                Code::Jmp_rm64 | Code::Push_r64
+                    if second.op0_register() == first.op0_register() =>
+                {
+                    already_patched
+                }
                 _ => Ok(()),
             }
         }
         // `push index; jmp PLT0` is the lazy half of a PLT stub.
         Code::Pushq_imm32 | Code::Pushq_imm8 => {
-            let second = Decoder::with_ip(64, &body[next..], first.next_ip(), DecoderOptions::NONE).decode();
-            if second.code() == Code::Jmp_rel32_64 { Err(PatchError::PltStub) } else { Ok(()) }
+            let second =
+                Decoder::with_ip(64, &body[next..], first.next_ip(), DecoderOptions::NONE).decode();
+            if second.code() == Code::Jmp_rel32_64 {
+                Err(PatchError::PltStub)
+            } else {
+                Ok(())
+            }
         }
         _ => Ok(()),
-    }
-}
-
-/// Length of the function at the start of `code`: to the first return or jump that no earlier branch passes over.
-///
-/// What follows a call that does not return may be taken for part of the function; that errs on the safe side.
-fn find_end(code: &[u8], address: usize) -> Result<usize, PatchError> {
-    let code = &code[..code.len().min(SEARCH_BYTES_MAX)];
-    let (mut at, mut furthest) = (0, 0);
-    while at < code.len() {
-        let step = step(code, at, address)?;
-        // A jump far ahead leads to another function.
-        let reach = if step.is_conditional { code.len() } else { at + INNER_JUMP_BYTES_MAX };
-        if let Some(target) = step.target
-            && target > at
-            && target < reach
-        {
-            furthest = furthest.max(target);
-        }
-        at += step.length;
-        if step.is_last && at > furthest {
-            return Ok(at);
-        }
-    }
-    Err(PatchError::NoEnd { searched_bytes: code.len() })
-}
-
-/// One instruction of a function whose end is being searched.
-struct Step {
-    length: usize,
-    /// Whether what follows is not reached from here.
-    is_last: bool,
-    is_conditional: bool,
-    /// Offset to which a jump or branch leads; none for a call.
-    target: Option<usize>,
-}
-
-fn step(code: &[u8], at: usize, address: usize) -> Result<Step, PatchError> {
-    let plain = |length| Step { length, is_last: false, is_conditional: false, target: None };
-    if let Some(instruction) = simple::decode(&code[at..])
-        && instruction.kind != Kind::Elsewhere
-    {
-        let Kind::ShortBranch { displacement, .. } = instruction.kind else { return Ok(plain(instruction.length)) };
-        let target = (at + instruction.length).checked_add_signed(isize::from(displacement));
-        return Ok(Step { is_conditional: true, target, ..plain(instruction.length) });
-    }
-    let near = |opcode_bytes: usize| {
-        let field = code.get(at + opcode_bytes..at + opcode_bytes + 4)?;
-        let displacement = i32::from_le_bytes(field.try_into().ok()?);
-        (at + opcode_bytes + 4).checked_add_signed(displacement as isize)
-    };
-    match code[at..] {
-        [0xc3, ..] => return Ok(Step { is_last: true, ..plain(1) }),
-        [0xe8, _, _, _, _, ..] => return Ok(plain(5)),
-        [0xe9, _, _, _, _, ..] => return Ok(Step { is_last: true, target: near(1), ..plain(5) }),
-        [0xeb, displacement, ..] => {
-            let target = (at + 2).checked_add_signed(isize::from(displacement as i8));
-            return Ok(Step { is_last: true, target, ..plain(2) });
-        }
-        [0x0f, 0x80..=0x8f, _, _, _, _, ..] => return Ok(Step { is_conditional: true, target: near(2), ..plain(6) }),
-        _ => {}
-    }
-    let instruction = Decoder::with_ip(64, &code[at..], (address + at) as u64, DecoderOptions::NONE).decode();
-    if instruction.is_invalid() {
-        return Err(PatchError::Undecodable { offset: at });
-    }
-    let flow = instruction.flow_control();
-    let is_last = match flow {
-        FlowControl::Return | FlowControl::UnconditionalBranch | FlowControl::IndirectBranch | FlowControl::Exception => true,
-        FlowControl::Interrupt => instruction.code() == Code::Int3,
-        _ => false,
-    };
-    let target = (flow != FlowControl::Call).then(|| direct_target(&instruction)).flatten();
-    let target = target.and_then(|target| usize::try_from(target.wrapping_sub(address as u64)).ok());
-    let is_conditional = flow == FlowControl::ConditionalBranch;
-    Ok(Step { length: instruction.len(), is_last, is_conditional, target })
-}
-
-/// Where a direct jump, branch or call leads.
-fn direct_target(instruction: &Instruction) -> Option<u64> {
-    match instruction.flow_control() {
-        FlowControl::UnconditionalBranch | FlowControl::ConditionalBranch | FlowControl::Call => {
-            let target = instruction.near_branch_target();
-            (target != 0).then_some(target)
-        }
-        _ => None,
     }
 }
 
@@ -255,21 +227,29 @@ impl Entry {
         if !may_branch_below(body, self.moved_end) {
             return Ok(());
         }
-        let Moved::General(moved) = &self.moved else { return Ok(()) };
+        let Moved::General(moved) = &self.moved else {
+            return Ok(());
+        };
         let mut decoder = Decoder::with_ip(64, body, self.address, DecoderOptions::NONE);
         while decoder.can_decode() {
             let from_offset = decoder.position();
             let instruction = decoder.decode();
-            let Some(target) = direct_target(&instruction) else { continue };
+            let Some(target) = direct_target(&instruction) else {
+                continue;
+            };
             let to_offset = target.wrapping_sub(self.address);
             if to_offset >= self.moved_end as u64 {
                 continue;
             }
             // A recursive call starts over at the entry as any other call does; a branch among the moved instructions moves along.
             let is_recursion = to_offset == 0 && instruction.flow_control() == FlowControl::Call;
-            let moves_along = from_offset < self.moved_end && moved.iter().any(|other| other.ip() == target);
+            let moves_along =
+                from_offset < self.moved_end && moved.iter().any(|other| other.ip() == target);
             if !is_recursion && !moves_along {
-                return Err(PatchError::EntryIsBranchTarget { from_offset, to_offset: to_offset as usize });
+                return Err(PatchError::EntryIsBranchTarget {
+                    from_offset,
+                    to_offset: to_offset as usize,
+                });
             }
         }
         Ok(())
@@ -278,23 +258,34 @@ impl Entry {
     /// The code of a trampoline at `address`: the moved instructions and a jump to the rest of the function.
     pub(crate) fn trampoline(&self, address: usize) -> Result<Vec<u8>, PatchError> {
         match &self.moved {
-            Moved::Simple(bytes, instructions) => self.move_simple(bytes, instructions, address).ok_or(PatchError::OutOfReach),
+            Moved::Simple(bytes, instructions) => self
+                .move_simple(bytes, instructions, address)
+                .ok_or(PatchError::OutOfReach),
             Moved::General(instructions) => self.move_general(instructions, address),
         }
     }
 
-    fn move_simple(&self, bytes: &[u8], instructions: &[Simple], address: usize) -> Option<Vec<u8>> {
+    fn move_simple(
+        &self,
+        bytes: &[u8],
+        instructions: &[Simple],
+        address: usize,
+    ) -> Option<Vec<u8>> {
         let mut code = Vec::with_capacity(40);
         let mut from = 0;
         for instruction in instructions {
             let next = from + instruction.length;
             let displacement_to = |target: u64, code: &[u8], length: usize| {
                 let moved_next = (address + code.len() + length) as u64;
-                i32::try_from(target.wrapping_sub(moved_next) as i64).ok().map(i32::to_le_bytes)
+                i32::try_from(target.wrapping_sub(moved_next) as i64)
+                    .ok()
+                    .map(i32::to_le_bytes)
             };
             let next_address = self.address + next as u64;
             match instruction.kind {
-                Kind::Plain | Kind::LandingPad | Kind::Elsewhere => code.extend_from_slice(&bytes[from..next]),
+                Kind::Plain | Kind::LandingPad | Kind::Elsewhere => {
+                    code.extend_from_slice(&bytes[from..next])
+                }
                 Kind::RipRelative { displacement_at } => {
                     let at = from + displacement_at;
                     let displacement = read_i32(bytes, at);
@@ -304,7 +295,10 @@ impl Entry {
                     code.extend_from_slice(&field);
                     code.extend_from_slice(&bytes[at + 4..next]);
                 }
-                Kind::ShortBranch { condition, displacement } => {
+                Kind::ShortBranch {
+                    condition,
+                    displacement,
+                } => {
                     const NEAR_BRANCH_BYTES: usize = 6; // 0f 8x rel32
                     let target = next_address.wrapping_add_signed(i64::from(displacement));
                     let field = displacement_to(target, &code, NEAR_BRANCH_BYTES)?;
@@ -319,14 +313,23 @@ impl Entry {
         Some(code)
     }
 
-    fn move_general(&self, instructions: &[Instruction], address: usize) -> Result<Vec<u8>, PatchError> {
+    fn move_general(
+        &self,
+        instructions: &[Instruction],
+        address: usize,
+    ) -> Result<Vec<u8>, PatchError> {
         let back_to = self.address + self.moved_end as u64;
-        let back = Instruction::with_branch(Code::Jmp_rel32_64, back_to).map_err(|_| PatchError::OutOfReach)?;
+        let back = Instruction::with_branch(Code::Jmp_rel32_64, back_to)
+            .map_err(|_| PatchError::OutOfReach)?;
         let mut block = instructions.to_vec();
         block.push(back);
-        BlockEncoder::encode(64, InstructionBlock::new(&block, address as u64), BlockEncoderOptions::NONE)
-            .map(|result| result.code_buffer)
-            .map_err(|_| PatchError::OutOfReach)
+        BlockEncoder::encode(
+            64,
+            InstructionBlock::new(&block, address as u64),
+            BlockEncoderOptions::NONE,
+        )
+        .map(|result| result.code_buffer)
+        .map_err(|_| PatchError::OutOfReach)
     }
 
     /// Writes the jump into `entry`, the bytes from the entry to [`Entry::moved_end`]. What is left of the moved instructions
@@ -336,71 +339,6 @@ impl Entry {
         entry[self.jump_offset..before_end].copy_from_slice(&jump);
         entry[before_end..end].fill(0xcc);
     }
-}
-
-/// Whether a direct branch to an offset below `end` may be in `body`.
-///
-/// The displacement of a direct branch is its last field, one byte or four, counted from the end of the instruction
-/// (Intel SDM volume 2, Jcc, JMP, CALL, LOOP), so the search needs no instruction boundaries. What it finds is looked at again.
-fn may_branch_below(body: &[u8], end: usize) -> bool {
-    let leads_below = |next: usize, displacement: i64| {
-        let target = next as i64 + displacement;
-        (0..end as i64).contains(&target)
-    };
-    let is_short = |&opcode: &u8| matches!(opcode, 0x70..=0x7f | 0xe0..=0xe3 | 0xeb);
-    let short_reach = body.len().min(end + 128);
-    let mut short = (1..short_reach)
-        .filter(|&at| is_short(&body[at - 1]) && leads_below(at + 1, i64::from(body[at] as i8)))
-        .map(|at| at - 1);
-    // The highest byte of a displacement that leads back is 0xff (0xfe in a function of more than 16 MiB); one that leads onward
-    // to below `end` begins below it too.
-    let mut long = body.windows(5).enumerate().filter_map(|(at, window)| {
-        let is_suspect = (window[4] >= 0xfe || at < end)
-            && matches!(window[0], 0xe8 | 0xe9 | 0x80..=0x8f)
-            && leads_below(at + 5, i64::from(i32::from_le_bytes([window[1], window[2], window[3], window[4]])));
-        is_suspect.then_some(at)
-    });
-    short.any(|opcode_at| may_be_branch(body, opcode_at)) || long.any(|opcode_at| may_be_branch(body, opcode_at))
-}
-
-/// Whether the byte at `opcode_at` may be the opcode of a branch: false if it is seen to be another part of an instruction.
-fn may_be_branch(body: &[u8], opcode_at: usize) -> bool {
-    let mut at = 0;
-    loop {
-        let Some(instruction) = simple::decode(&body[at..]) else { return true };
-        if opcode_at < at + instruction.length {
-            return match instruction.kind {
-                Kind::Plain | Kind::LandingPad | Kind::RipRelative { .. } => false,
-                Kind::ShortBranch { .. } => opcode_at == at,
-                // The opcode of a long conditional branch has two bytes.
-                Kind::Elsewhere => opcode_at == at + usize::from(body[at] == 0x0f),
-            };
-        }
-        at += instruction.length;
-    }
-}
-
-/// Offsets in `body` at which a direct call or jump could begin, and the address that it would lead to.
-pub(crate) fn possible_calls(body: &[u8], address: usize) -> impl Iterator<Item = usize> {
-    body.windows(5).enumerate().filter(|(_, window)| matches!(window[0], 0xe8 | 0xe9)).map(move |(at, window)| {
-        let displacement = i32::from_le_bytes([window[1], window[2], window[3], window[4]]);
-        (address + at + 5).wrapping_add_signed(displacement as isize)
-    })
-}
-
-/// Whether `address` could be the entry of a function: compilers align them, unless told to save space.
-pub(crate) fn is_entry_like(address: usize) -> bool {
-    address.is_multiple_of(16)
-}
-
-/// Length of the function at the start of `code`, if in it the system call `number` is made: `mov eax, number; syscall`.
-pub(crate) fn size_if_calls_system(code: &[u8], address: usize, number: u32) -> Option<usize> {
-    let [a, b, c, d] = number.to_le_bytes();
-    let sequence = [0xb8, a, b, c, d, 0x0f, 0x05];
-    let near = &code[..code.len().min(SYSTEM_CALL_BYTES_MAX)];
-    near.windows(sequence.len()).position(|window| window == sequence)?;
-    let size_bytes = find_end(code, address).ok()?;
-    code[..size_bytes].windows(sequence.len()).any(|window| window == sequence).then_some(size_bytes)
 }
 
 /// The jump at `from` to `to`, if that is within ±2 GiB.
@@ -431,22 +369,37 @@ mod tests {
         let mut compared = 0;
         for offset in (0..text.len() - 64).step_by(16) {
             let (body, address) = (&text[offset..offset + 64], segment.start + offset);
-            let Some(simple) = read_simple(body, address) else { continue };
-            let general = read_general(body, address).unwrap_or_else(|error| panic!("{error:?} at {offset:#x}: {:x?}", &body[..16]));
-            assert_eq!((simple.jump_offset, simple.moved_end), (general.jump_offset, general.moved_end), "at {offset:#x}");
+            let Some(simple) = read_simple(body, address) else {
+                continue;
+            };
+            let general = read_general(body, address)
+                .unwrap_or_else(|error| panic!("{error:?} at {offset:#x}: {:x?}", &body[..16]));
+            assert_eq!(
+                (simple.jump_offset, simple.moved_end),
+                (general.jump_offset, general.moved_end),
+                "at {offset:#x}"
+            );
             general.check_branches(body).unwrap();
             let trampoline_address = segment.start - (100 << 20);
-            let (ours, theirs) = (simple.trampoline(trampoline_address), general.trampoline(trampoline_address));
+            let (ours, theirs) = (
+                simple.trampoline(trampoline_address),
+                general.trampoline(trampoline_address),
+            );
             // Equality of instructions is that of meaning: an instruction may have several encodings.
             let read_again = |code: &[u8]| -> Vec<Instruction> {
-                Decoder::with_ip(64, code, trampoline_address as u64, DecoderOptions::NONE).into_iter().collect()
+                Decoder::with_ip(64, code, trampoline_address as u64, DecoderOptions::NONE)
+                    .into_iter()
+                    .collect()
             };
             let (Ok(ours), Ok(theirs)) = (&ours, &theirs) else {
                 // What begins within an instruction may have any operand, one out of reach too.
                 assert_eq!(ours, theirs, "at {offset:#x}");
                 continue;
             };
-            assert!(read_again(ours) == read_again(theirs), "at {offset:#x}: {ours:x?} {theirs:x?}");
+            assert!(
+                read_again(ours) == read_again(theirs),
+                "at {offset:#x}: {ours:x?} {theirs:x?}"
+            );
             compared += 1;
         }
         println!("{compared} compared");
@@ -458,7 +411,10 @@ mod tests {
         let code = [0x80, 0x3d, 0, 0, 0, 0, 0, 0xc3]; // cmp byte ptr [rip], 0; ret
         let entry = read_entry(&code, 0x10_0000_0000, true).unwrap();
         assert!(entry.trampoline(0x10_7000_0000).is_ok());
-        assert_eq!(entry.trampoline(0x20_0000_0000), Err(PatchError::OutOfReach));
+        assert_eq!(
+            entry.trampoline(0x20_0000_0000),
+            Err(PatchError::OutOfReach)
+        );
         assert_eq!(entry_jump(0x10_0000_0000, 0x20_0000_0000), None);
     }
 }

@@ -32,12 +32,18 @@ pub(super) enum Kind {
 /// Decodes the instruction at the start of `code`, if it is of a form known here.
 pub(super) fn decode(code: &[u8]) -> Option<Simple> {
     if code.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]) {
-        return Some(Simple { length: 4, kind: Kind::LandingPad });
+        return Some(Simple {
+            length: 4,
+            kind: Kind::LandingPad,
+        });
     }
     let mut at = 0;
     // fs: is how the stack protector and thread-local data are read; 0x66 changes the size of immediates, so only forms
     // without one are known below.
-    let prefix = code.first().copied().filter(|byte| matches!(byte, 0x64 | 0x66));
+    let prefix = code
+        .first()
+        .copied()
+        .filter(|byte| matches!(byte, 0x64 | 0x66));
     at += usize::from(prefix.is_some());
     let rex = code.get(at).copied().filter(|byte| byte & 0xf0 == 0x40);
     at += usize::from(rex.is_some());
@@ -46,7 +52,8 @@ pub(super) fn decode(code: &[u8]) -> Option<Simple> {
     let has_narrow_operands = prefix == Some(0x66);
     let opcode = *code.get(at)?;
     at += 1;
-    let known = |length: usize, kind: Kind| (length <= code.len()).then_some(Simple { length, kind });
+    let known =
+        |length: usize, kind: Kind| (length <= code.len()).then_some(Simple { length, kind });
     let plain = |length: usize| known(length, Kind::Plain);
     let elsewhere = |length: usize| known(length, Kind::Elsewhere);
     match opcode {
@@ -68,21 +75,48 @@ pub(super) fn decode(code: &[u8]) -> Option<Simple> {
         0x3c | 0xa8 if is_bare => plain(at + 1),
         0x70..=0x7f if is_bare => {
             let displacement = *code.get(at)? as i8;
-            known(at + 1, Kind::ShortBranch { condition: opcode & 0xf, displacement })
+            known(
+                at + 1,
+                Kind::ShortBranch {
+                    condition: opcode & 0xf,
+                    displacement,
+                },
+            )
         }
         // add or and sub xor cmp, test, mov between registers and memory, movsxd; lea, always of memory
-        0x00..=0x03 | 0x08..=0x0b | 0x20..=0x23 | 0x28..=0x2b | 0x30..=0x33 | 0x38..=0x3b | 0x63 | 0x84 | 0x85 | 0x88..=0x8b => with_operand(code, at, 0),
+        0x00..=0x03
+        | 0x08..=0x0b
+        | 0x20..=0x23
+        | 0x28..=0x2b
+        | 0x30..=0x33
+        | 0x38..=0x3b
+        | 0x63
+        | 0x84
+        | 0x85
+        | 0x88..=0x8b => with_operand(code, at, 0),
         0x8d if code.get(at)? >> 6 != 3 => with_operand(code, at, 0),
         // the same with imm8, imm32; shifts
         0x80 | 0x83 | 0xc0 | 0xc1 if !has_narrow_operands => with_operand(code, at, 1),
         0x81 if !has_narrow_operands => with_operand(code, at, 4),
         // mov of imm8, imm32: the other operations of these opcodes are xabort and xbegin
-        0xc6 | 0xc7 if !has_narrow_operands && code.get(at)? & 0x38 == 0 => with_operand(code, at, if opcode == 0xc6 { 1 } else { 4 }),
+        0xc6 | 0xc7 if !has_narrow_operands && code.get(at)? & 0x38 == 0 => {
+            with_operand(code, at, if opcode == 0xc6 { 1 } else { 4 })
+        }
         0xd1 | 0xd3 => with_operand(code, at, 0),
         // test, not, neg, mul, div: only test has an immediate
         0xf6 | 0xf7 if !has_narrow_operands => {
             let is_test = code.get(at)? & 0x30 == 0;
-            with_operand(code, at, if !is_test { 0 } else if opcode == 0xf6 { 1 } else { 4 })
+            with_operand(
+                code,
+                at,
+                if !is_test {
+                    0
+                } else if opcode == 0xf6 {
+                    1
+                } else {
+                    4
+                },
+            )
         }
         0x0f => {
             let second = *code.get(at)?;
@@ -92,8 +126,24 @@ pub(super) fn decode(code: &[u8]) -> Option<Simple> {
                 0x05 if is_bare => plain(at),
                 0x80..=0x8f if is_bare => elsewhere(at + 4),
                 // moves of vectors, nop with an operand, cmov, logic on vectors, setcc, imul, movzx, movsx
-                0x10 | 0x11 | 0x1f | 0x28 | 0x29 | 0x40..=0x4f | 0x57 | 0x6e | 0x6f | 0x7e | 0x7f | 0x90..=0x9f | 0xaf | 0xb6 | 0xb7
-                | 0xbe | 0xbf | 0xef => with_operand(code, at, 0),
+                0x10
+                | 0x11
+                | 0x1f
+                | 0x28
+                | 0x29
+                | 0x40..=0x4f
+                | 0x57
+                | 0x6e
+                | 0x6f
+                | 0x7e
+                | 0x7f
+                | 0x90..=0x9f
+                | 0xaf
+                | 0xb6
+                | 0xb7
+                | 0xbe
+                | 0xbf
+                | 0xef => with_operand(code, at, 0),
                 _ => None,
             }
         }
@@ -113,10 +163,16 @@ fn with_operand(code: &[u8], at: usize, immediate_bytes: usize) -> Option<Simple
             has_wide_displacement |= mode == 0 && code.get(end)? & 7 == 5; // SIB without a base
             end += 1;
         } else if mode == 0 && memory == 5 {
-            kind = Kind::RipRelative { displacement_at: end };
+            kind = Kind::RipRelative {
+                displacement_at: end,
+            };
             has_wide_displacement = true;
         }
-        end += if has_wide_displacement { 4 } else { usize::from(mode == 1) };
+        end += if has_wide_displacement {
+            4
+        } else {
+            usize::from(mode == 1)
+        };
     }
     let length = end + immediate_bytes;
     (length <= code.len()).then_some(Simple { length, kind })
@@ -139,15 +195,26 @@ mod tests {
             let offset = decoder.position();
             let instruction = decoder.decode();
             all += 1;
-            let Some(simple) = decode(&text[offset..]) else { continue };
+            let Some(simple) = decode(&text[offset..]) else {
+                continue;
+            };
             assert!(!instruction.is_invalid(), "{simple:?} at {offset:#x}");
-            assert_eq!(simple.length, instruction.len(), "{:?} at {offset:#x}", instruction.code());
+            assert_eq!(
+                simple.length,
+                instruction.len(),
+                "{:?} at {offset:#x}",
+                instruction.code()
+            );
             match simple.kind {
                 Kind::Plain => {
                     known[0] += 1;
                     assert!(!instruction.is_ip_rel_memory_operand(), "{offset:#x}");
                     let is_straight = instruction.flow_control() == FlowControl::Next;
-                    assert!(is_straight || instruction.code() == Code::Syscall, "{:?} at {offset:#x}", instruction.code());
+                    assert!(
+                        is_straight || instruction.code() == Code::Syscall,
+                        "{:?} at {offset:#x}",
+                        instruction.code()
+                    );
                 }
                 Kind::LandingPad => {
                     known[1] += 1;
@@ -162,7 +229,11 @@ mod tests {
                 }
                 Kind::ShortBranch { displacement, .. } => {
                     known[3] += 1;
-                    assert!(instruction.is_jcc_short(), "{:?} at {offset:#x}", instruction.code());
+                    assert!(
+                        instruction.is_jcc_short(),
+                        "{:?} at {offset:#x}",
+                        instruction.code()
+                    );
                     let target = decoder.ip().wrapping_add_signed(i64::from(displacement));
                     assert_eq!(target, instruction.near_branch_target());
                 }
@@ -173,7 +244,13 @@ mod tests {
             }
         }
         println!("{all} instructions, known: {known:?}");
-        assert!(all > 200_000 && known[0] > all / 2 && known[2] > 1000 && known[3] > 1000 && known[4] > 1000);
+        assert!(
+            all > 200_000
+                && known[0] > all / 2
+                && known[2] > 1000
+                && known[3] > 1000
+                && known[4] > 1000
+        );
     }
 
     #[test]
