@@ -419,8 +419,14 @@ impl Handle {
         }
     }
 
-    pub(crate) fn mark_locked(&self, live: &Live) {
-        self.locked_on.store(live.generation, Ordering::Relaxed);
+    /// Notes that locks are held on a connection; returns what was noted before.
+    pub(crate) fn mark_locked(&self, live: &Live) -> u32 {
+        self.locked_on.swap(live.generation, Ordering::Relaxed)
+    }
+
+    /// Takes back a [`Handle::mark_locked`] that came to nothing.
+    pub(crate) fn mark_locked_as_before(&self, before: u32) {
+        self.locked_on.store(before, Ordering::Relaxed);
     }
 
     /// Lets a handle go on after its locks were lost, because it never had any in this process:

@@ -80,6 +80,8 @@ struct Dialing {
     connected_once: bool,
     /// When the connection was first found broken.
     broken_since: Option<Instant>,
+    /// The time for making it again is over.
+    given_up: bool,
 }
 
 impl Session {
@@ -176,8 +178,10 @@ impl Session {
         loop {
             match self.dial_once() {
                 Ok(live) => {
-                    dialing.connected_once = true;
-                    dialing.broken_since = None;
+                    *dialing = Dialing {
+                        connected_once: true,
+                        ..Dialing::default()
+                    };
                     return Ok(live);
                 }
                 Err(error) if !dialing.connected_once => {
@@ -185,8 +189,9 @@ impl Session {
                     return Err(error);
                 }
                 Err(error) => {
-                    if !error.is_retryable() || since.elapsed() + wait > self.options.reconnect_for
-                    {
+                    let over = since.elapsed() + wait > self.options.reconnect_for;
+                    if dialing.given_up || over || !error.is_retryable() {
+                        dialing.given_up = true;
                         return Err(after_break(error));
                     }
                 }
