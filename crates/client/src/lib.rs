@@ -15,9 +15,11 @@
 //!    ([`Connection::wait`]); a large payload goes from the socket straight into its buffer.
 #![forbid(unsafe_code)]
 
+mod chunks;
 mod connection;
 mod dial;
 mod error;
+mod file;
 mod handle;
 mod link;
 mod live;
@@ -25,16 +27,27 @@ mod lock;
 mod namespace;
 mod options;
 mod path;
+mod readahead;
 mod resolve;
 mod session;
+mod siblings;
+mod writebehind;
 mod xattr;
 
 pub use connection::{Body, Connection, Ticket};
 pub use dial::{Dial, Place, SocketDial, direct};
 pub use error::{Error, ProtocolError, Result};
+pub use file::RemoteFile;
 pub use handle::{FirstRead, Handle, O_PATH};
 pub use link::{Exchange, Link};
 pub use lock::Lock;
 pub use namespace::Opened;
 pub use options::Options;
 pub use session::{At, Repeat, Session};
+pub use siblings::Registry;
+
+/// A poisoned lock means a panic elsewhere, which the hooks have caught; what is behind our locks
+/// is only ever changed in steps that leave it whole.
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

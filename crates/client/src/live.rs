@@ -2,11 +2,12 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use p9::{Errno, Fid, Names, Optional, Qid, QidType, Reply, Request};
 
 use crate::connection::{Body, Connection, Ticket};
+use crate::lock;
 use crate::error::{Error, ProtocolError, Result};
 
 /// A fid number is used again only when so many others were released after it: a service that
@@ -66,10 +67,6 @@ pub(crate) struct Step {
     pub(crate) walked: Walked,
     pub(crate) replies: Vec<Result<Body>>,
     pub(crate) eager: Option<Ticket>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Live {
