@@ -71,9 +71,7 @@ impl Claims {
         match request {
             Request::Version { .. } => Self { all: true, fids: [None, None] },
             // Authentication is refused whatever comes before; a flush is the pool's own affair.
-            Request::Auth { .. } | Request::Flush { .. } => {
-                Self { all: false, fids: [None, None] }
-            }
+            Request::Auth { .. } | Request::Flush { .. } => Self { all: false, fids: [None, None] },
             Request::Walk { fid, new_fid, .. } | Request::Xattrwalk { fid, new_fid, .. } => {
                 two(fid, Look, new_fid, Change)
             }

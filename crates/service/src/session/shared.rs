@@ -96,8 +96,10 @@ impl Session {
         } else {
             self.fids.check_free(new_fid)?;
         }
+        // Also with no names at all the store makes a node of its own: what one fid opens must not
+        // stay open through another.
         let walk = if names.is_empty() {
-            Walk { qids: Vec::new(), end: Some(Arc::clone(node)) }
+            if new_fid == fid { Walk { qids: Vec::new(), end: None } } else { node.walk(&[])? }
         } else {
             walk_within(node, entry.root, names)?
         };
@@ -105,7 +107,7 @@ impl Session {
             let walked = Entry::walked(end, entry.root);
             if new_fid != fid {
                 self.fids.insert(new_fid, walked)?;
-            } else if !names.is_empty() {
+            } else {
                 self.fids.replace(fid, &entry, walked)?;
             }
         }
@@ -155,8 +157,8 @@ impl Session {
             Request::Fsync { .. } | Request::Lock { .. } | Request::Getlock { .. } => true,
             Request::Version { .. } | Request::Auth { .. } | Request::Flush { .. } => false,
             Request::Attach { .. } => self.store.blocks(),
-            Request::Walk { fid, names, .. } => !names.as_slice().is_empty() && remote(fid),
-            Request::Read { fid, .. }
+            Request::Walk { fid, .. }
+            | Request::Read { fid, .. }
             | Request::Write { fid, .. }
             | Request::Clunk { fid }
             | Request::Remove { fid }
@@ -221,9 +223,7 @@ fn read_file(opened: &Opened, offset: u64, count: usize, bytes: &mut Vec<u8>) ->
 
 /// Walks by names, never above `root`.
 fn walk_within(node: &Arc<dyn Node>, root: Qid, names: &[&[u8]]) -> Outcome<Walk> {
-    if let Err(refusal) = check_element(names[0]) {
-        return Err(refusal);
-    }
+    check_element(names[0])?;
     // A bad element later on only ends the walk.
     let good = names.iter().take_while(|name| check_element(name).is_ok()).count();
     let mut walk = if names[..good].contains(&&b".."[..]) {
