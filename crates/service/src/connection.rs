@@ -203,6 +203,10 @@ impl Receiver<'_> {
             }
             return Ok(());
         }
+        if let Request::Version { .. } = request {
+            self.flush_out()?;
+            self.pool.drain();
+        }
         let waits = session.may_wait(&request);
         if waits || !self.pool.is_empty() {
             if self.pool.has_tag(tag) {

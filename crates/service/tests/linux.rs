@@ -385,9 +385,7 @@ fn locks_of_two_clients_exclude_each_other() {
     assert_eq!(two.refused(&lock(LockKind::READ, u64::MAX, 2)), Errno::EOVERFLOW);
     // The end of a connection ends its locks.
     drop(one);
-    while fixture.running.counters().connections > 1 {
-        std::thread::yield_now();
-    }
+    common::until(|| fixture.running.counters().connections == 1);
     assert_eq!(status(&mut two, &lock(LockKind::WRITE, 5, 10)), LockStatus::SUCCESS);
 }
 

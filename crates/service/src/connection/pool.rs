@@ -154,6 +154,14 @@ impl<W: Work> Pool<W> {
             .any(|pending| pending.tag == tag && !matches!(pending.stage, Stage::Answering))
     }
 
+    /// Waits until everything is answered.
+    pub(crate) fn drain(&self) {
+        let mut state = self.state();
+        while !state.pending.is_empty() {
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
     /// Takes a job; waits while the pool is full. Gives the job back if no thread can be had.
     pub(crate) fn submit(self: &Arc<Self>, job: Job) -> Result<(), Job> {
         let bytes = job.body.len();

@@ -140,14 +140,24 @@ impl Session {
         count.min(self.msize() - READ_REPLY_OVERHEAD as u32) as usize
     }
 
-    /// Whether reads and writes through `fid` concern only the bytes that they name. Not so for
-    /// appending, for directories, for extended attributes, and for what is not known yet.
-    pub(crate) fn ranges_matter(&self, fid: Fid) -> bool {
-        self.fids.get(fid).is_ok_and(|entry| {
-            let appends = |opened: &Opened| opened.flags.contains(OpenFlags::APPEND);
-            !entry.node.qid().kind.contains(QidType::DIR)
-                && matches!(&entry.state, State::Open(opened) if !appends(opened))
-        })
+    /// Whether reads through `fid` depend on their offsets only, not on each other. Only base
+    /// 9P2000's listing of directories is different.
+    pub(crate) fn reads_by_range(&self, fid: Fid) -> bool {
+        match self.terms().map(|terms| terms.dialect) {
+            Some(Dialect::Linux) | None => true,
+            Some(Dialect::Plan9) => {
+                self.fids.get(fid).is_ok_and(|entry| !entry.node.qid().kind.contains(QidType::DIR))
+            }
+        }
+    }
+
+    /// Whether writes through `fid` concern only the bytes that they name. Not so for appending,
+    /// for extended attributes, and for what is not known yet.
+    pub(crate) fn writes_by_range(&self, fid: Fid) -> bool {
+        let appends = |opened: &Opened| opened.flags.contains(OpenFlags::APPEND);
+        self.fids
+            .get(fid)
+            .is_ok_and(|entry| matches!(&entry.state, State::Open(opened) if !appends(opened)))
     }
 
     /// Whether a request may wait for something other than the local file system's cache.

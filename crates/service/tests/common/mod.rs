@@ -235,3 +235,14 @@ pub fn walk<'a>(fid: Fid, new_fid: Fid, names: &[&'a str]) -> Request<'a> {
 pub fn pattern(len: usize) -> Vec<u8> {
     (0..len).map(|i| ((i * 131) ^ (i >> 8) ^ (i >> 16)) as u8).collect()
 }
+
+/// Waits for something that must come true soon.
+pub fn until(condition: impl Fn() -> bool) {
+    for _ in 0..5000 {
+        if condition() {
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    panic!("it did not come true");
+}
