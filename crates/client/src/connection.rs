@@ -3,19 +3,22 @@
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use p9::frame::{HEADER_LEN, Header, IO_HEADER_LEN, READ_REPLY_OVERHEAD};
 use p9::{Data, Dialect, Errno, Fid, Reply, Request, Tag};
+use rustix::net::sockopt::{self, Timeout};
 
 use crate::error::{Error, ProtocolError, Result};
-use crate::link::{Link, Sent, receive, send_some, wait_either};
+use crate::link::{Exchange, Link, Sent, has_hung_up, receive, send_some, wait_either};
 
 /// Frames up to this size are received through the small buffer; larger ones go straight to
 /// their own.
 const RECEIVE_BUFFER_LEN: usize = 16 * 1024;
 
-/// Requests outstanding at once; tags are indices below this.
-const IN_FLIGHT_MAX: usize = 512;
+/// Requests without a reply, or with one not yet asked for; tags are indices below this. All that
+/// the protocol has: files that are open and not being read may each keep a few.
+const IN_FLIGHT_MAX: usize = Tag::NONE.0 as usize;
 
 /// `Tversion` travels with `NOTAG`; it is the first request of all and has this slot.
 const VERSION_SLOT: Tag = Tag(0);
@@ -85,6 +88,8 @@ pub struct Connection {
     link: Link,
     peer: String,
     msize: u32,
+    /// How long the socket may stay full.
+    patience: Option<Duration>,
     /// Guards the order of frames on the wire; holds the buffer for their heads.
     sender: Mutex<Vec<u8>>,
     /// Held by the thread that has `Slots::reader`.
@@ -101,12 +106,20 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Connection {
     /// Negotiates version and message size over a fresh link. `peer` names the service in errors.
+    /// A socket's `SO_RCVTIMEO` bounds how long the service may be silent or deaf.
     ///
     /// # Errors
     /// When the link breaks or the peer speaks no 9P2000.L.
     pub fn negotiate(link: Link, peer: &str, msize: u32) -> Result<Self> {
+        let patience = match &link {
+            Link::Stream(socket) => sockopt::socket_timeout(socket, Timeout::Recv)
+                .ok()
+                .flatten(),
+            Link::Local(_) => None,
+        };
         let mut connection = Self {
             link,
+            patience,
             peer: peer.to_owned(),
             msize,
             sender: Mutex::new(Vec::with_capacity(4096)),
@@ -128,7 +141,10 @@ impl Connection {
         let version = Dialect::Linux.as_str().as_bytes();
         let body = connection.call(&Request::Version { msize, version })?;
         match body.reply().map_err(|e| connection.protocol(e))? {
-            Reply::Version { msize: agreed, version: b"9P2000.L" } if agreed >= 512 => {
+            Reply::Version {
+                msize: agreed,
+                version: b"9P2000.L",
+            } if agreed >= 512 => {
                 connection.msize = agreed.min(msize);
                 Ok(connection)
             }
@@ -173,22 +189,84 @@ impl Connection {
     pub fn submit(&self, request: &Request<'_>) -> Result<Ticket> {
         let ticket = self.take_tag(request)?;
         let outcome = match &self.link {
-            Link::Stream(socket) => self.send(socket, request, ticket.tag),
-            Link::Local(service) => {
-                let mut frame = Vec::new();
-                request.encode(ticket.tag, &mut frame);
-                let mut reply = lock(&self.slots).spare.pop().unwrap_or_default();
-                reply.clear();
-                service.exchange(&frame, &mut reply);
-                self.deliver_local(ticket.tag, reply)
+            Link::Stream(socket) => {
+                let mut frames = lock(&self.sender);
+                frames.clear();
+                let tail = self.encode(request, ticket.tag, &mut frames);
+                tail.and_then(|tail| self.send(socket, &frames, tail))
             }
+            Link::Local(service) => self.exchange(service.as_ref(), request, ticket.tag),
         };
         match outcome {
             Ok(()) => Ok(ticket),
             Err(error) => {
-                self.fail(error.clone());
+                self.fail(&error);
+                self.cancel(ticket.tag);
                 Err(error)
             }
+        }
+    }
+
+    /// Sends several small requests at once, in one system call where the socket has room. Data
+    /// that they carry is copied.
+    ///
+    /// # Errors
+    /// As [`Connection::submit`]; with [`Error::NotSent`] and [`Error::Refused`] none of them was
+    /// sent.
+    pub fn submit_all(&self, requests: &[Request<'_>]) -> Result<Vec<Ticket>> {
+        let mut tickets = Vec::with_capacity(requests.len());
+        let mut outcome = requests
+            .iter()
+            .try_for_each(|request| self.take_tag(request).map(|ticket| tickets.push(ticket)));
+        if outcome.is_ok() {
+            outcome = match &self.link {
+                Link::Stream(socket) => {
+                    let mut frames = lock(&self.sender);
+                    frames.clear();
+                    let encoded =
+                        requests
+                            .iter()
+                            .zip(&tickets)
+                            .try_for_each(|(request, ticket)| {
+                                let tail = self.encode(request, ticket.tag, &mut frames)?;
+                                frames.extend_from_slice(tail);
+                                Ok(())
+                            });
+                    encoded.and_then(|()| self.send(socket, &frames, &[]))
+                }
+                Link::Local(service) => requests
+                    .iter()
+                    .zip(&tickets)
+                    .try_for_each(|(r, ticket)| self.exchange(service.as_ref(), r, ticket.tag)),
+            };
+        }
+        match outcome {
+            Ok(()) => Ok(tickets),
+            Err(error) => {
+                self.fail(&error);
+                tickets.iter().for_each(|ticket| self.cancel(ticket.tag));
+                Err(error)
+            }
+        }
+    }
+
+    /// Looks whether the service has hung up, without waiting. For requests that must not be made
+    /// twice: a connection known to be broken is replaced before they are sent.
+    ///
+    /// # Errors
+    /// [`Error::NotSent`] when the connection is broken.
+    pub fn probe(&self) -> Result<()> {
+        let hung_up = match &self.link {
+            Link::Stream(socket) => has_hung_up(socket),
+            Link::Local(_) => false,
+        };
+        if hung_up {
+            self.fail(&self.lost(Errno::ECONNRESET));
+        }
+        if self.is_broken() {
+            Err(self.not_sent(Errno::ECONNRESET))
+        } else {
+            Ok(())
         }
     }
 
@@ -234,7 +312,10 @@ impl Connection {
                 let data = body.data();
                 let Some(room) = target.get_mut(..data.len()) else {
                     let count = data.len();
-                    return Err(self.protocol(ProtocolError::TooMuch { count, asked: target.len() }));
+                    return Err(self.protocol(ProtocolError::TooMuch {
+                        count,
+                        asked: target.len(),
+                    }));
                 };
                 room.copy_from_slice(data);
                 let count = data.len();
@@ -249,7 +330,11 @@ impl Connection {
     /// # Errors
     /// As [`Connection::submit`].
     pub fn submit_write(&self, fid: Fid, offset: u64, data: &[u8]) -> Result<Ticket> {
-        self.submit(&Request::Write { fid, offset, data: Data(data) })
+        self.submit(&Request::Write {
+            fid,
+            offset,
+            data: Data(data),
+        })
     }
 
     /// Gives up on a reply: it is dropped when it comes. For clunks nobody waits for and for
@@ -269,7 +354,10 @@ impl Connection {
     /// Whether the reply is here already. Reads nothing from the socket.
     #[must_use]
     pub fn has_arrived(&self, ticket: &Ticket) -> bool {
-        matches!(lock(&self.slots).entries[usize::from(ticket.tag.0)], Slot::Arrived(_))
+        matches!(
+            lock(&self.slots).entries[usize::from(ticket.tag.0)],
+            Slot::Arrived(_)
+        )
     }
 
     /// Gives a reply's buffer back for later replies.
@@ -281,14 +369,21 @@ impl Connection {
         let asked = request.kind();
         loop {
             let mut slots = lock(&self.slots);
-            if let Some(error) = &slots.failed {
-                return Err(error.clone());
+            if slots.failed.is_some() {
+                return Err(self.not_sent(Errno::ECONNRESET));
             }
             let tag = if let Some(tag) = slots.free.pop_front() {
                 tag
             } else if slots.entries.len() < IN_FLIGHT_MAX {
                 slots.entries.push(Slot::Free);
                 (slots.entries.len() - 1) as u16
+            } else if !slots
+                .entries
+                .iter()
+                .any(|slot| matches!(slot, Slot::Forgotten))
+            {
+                // Nothing that may still arrive would free a tag.
+                return Err(Error::Refused(Errno::ENFILE));
             } else {
                 // Every tag is out: take in a reply, which frees a forgotten one sooner or later.
                 drop(slots);
@@ -296,30 +391,56 @@ impl Connection {
                 continue;
             };
             slots.entries[usize::from(tag)] = Slot::Waiting;
-            return Ok(Ticket { tag: Tag(tag), asked });
+            return Ok(Ticket {
+                tag: Tag(tag),
+                asked,
+            });
         }
     }
 
-    /// Sends one frame. While the socket is full, replies are taken in: the service may be
-    /// unable to read because we are not.
-    fn send(&self, socket: &OwnedFd, request: &Request<'_>, tag: Tag) -> Result<()> {
-        let mut head = lock(&self.sender);
-        head.clear();
-        let on_wire = if matches!(request, Request::Version { .. }) { Tag::NONE } else { tag };
-        let tail = request.encode_head(on_wire, &mut head);
-        let total = head.len() + tail.len();
-        if total > self.msize as usize {
-            // A name or value that the negotiated messages cannot hold; nothing was sent.
-            self.cancel(tag);
+    /// Appends a request's frame, all but the tail, which is returned.
+    fn encode<'a>(
+        &self,
+        request: &Request<'a>,
+        tag: Tag,
+        frames: &mut Vec<u8>,
+    ) -> Result<&'a [u8]> {
+        let start = frames.len();
+        let on_wire = if matches!(request, Request::Version { .. }) {
+            Tag::NONE
+        } else {
+            tag
+        };
+        let tail = request.encode_head(on_wire, frames);
+        if frames.len() - start + tail.len() > self.msize as usize {
+            // A name or value that the negotiated messages cannot hold.
             return Err(Error::Refused(Errno::ENAMETOOLONG));
         }
+        Ok(tail)
+    }
+
+    /// Sends frames. While the socket is full, replies are taken in: the service may be unable to
+    /// read because we are not.
+    fn send(&self, socket: &OwnedFd, head: &[u8], tail: &[u8]) -> Result<()> {
+        let total = head.len() + tail.len();
         let mut sent = 0;
+        let mut full_since: Option<Instant> = None;
         while sent < total {
             let head_rest = head.get(sent..).unwrap_or(&[]);
             let tail_rest = &tail[sent.saturating_sub(head.len())..];
-            match send_some(socket, head_rest, tail_rest).map_err(|e| self.lost(e))? {
-                Sent::Bytes(count) => sent += count,
-                Sent::Full => {
+            match send_some(socket, head_rest, tail_rest) {
+                Ok(Sent::Bytes(count)) => {
+                    sent += count;
+                    full_since = None;
+                }
+                Ok(Sent::Full) => {
+                    let since = *full_since.get_or_insert_with(Instant::now);
+                    if self
+                        .patience
+                        .is_some_and(|patience| since.elapsed() > patience)
+                    {
+                        return Err(self.lost(Errno::ETIMEDOUT));
+                    }
                     let can_read = !lock(&self.slots).reader;
                     if wait_either(socket, can_read) && can_read {
                         self.read_one_for_all()?;
@@ -328,9 +449,25 @@ impl Connection {
                         return Err(error.clone());
                     }
                 }
+                Err(errno) if sent == 0 => return Err(self.not_sent(errno)),
+                Err(errno) => return Err(self.lost(errno)),
             }
         }
         Ok(())
+    }
+
+    fn exchange(&self, service: &dyn Exchange, request: &Request<'_>, tag: Tag) -> Result<()> {
+        let mut frame = Vec::new();
+        let on_wire = if matches!(request, Request::Version { .. }) {
+            Tag::NONE
+        } else {
+            tag
+        };
+        request.encode(on_wire, &mut frame);
+        let mut reply = lock(&self.slots).spare.pop().unwrap_or_default();
+        reply.clear();
+        service.exchange(&frame, &mut reply);
+        self.deliver_local(tag, reply)
     }
 
     fn wait_into(&self, ticket: Ticket, target: &mut [u8]) -> Result<Arrival> {
@@ -349,7 +486,10 @@ impl Connection {
             }
             if slots.reader {
                 slots.waiters += 1;
-                slots = self.arrived.wait(slots).unwrap_or_else(PoisonError::into_inner);
+                slots = self
+                    .arrived
+                    .wait(slots)
+                    .unwrap_or_else(PoisonError::into_inner);
                 slots.waiters -= 1;
                 continue;
             }
@@ -365,7 +505,7 @@ impl Connection {
                 Ok(None) => {}
                 Err(error) => {
                     drop(slots);
-                    self.fail(error.clone());
+                    self.fail(&error);
                     return Err(error);
                 }
             }
@@ -387,7 +527,10 @@ impl Connection {
             let mut slots = lock(&self.slots);
             if slots.reader {
                 slots.waiters += 1;
-                let mut slots = self.arrived.wait(slots).unwrap_or_else(PoisonError::into_inner);
+                let mut slots = self
+                    .arrived
+                    .wait(slots)
+                    .unwrap_or_else(PoisonError::into_inner);
                 slots.waiters -= 1;
                 return Ok(());
             }
@@ -395,7 +538,7 @@ impl Connection {
         }
         let outcome = self.read_frame(None);
         drop(self.leave_reader());
-        outcome.map(|_| ()).inspect_err(|error| self.fail(error.clone()))
+        outcome.map(|_| ()).inspect_err(|error| self.fail(error))
     }
 
     /// Reads one frame. `Some(count)`: it was the data wanted and went straight into the target.
@@ -410,7 +553,11 @@ impl Connection {
         receiver.take(socket, &mut header).map_err(lost)?;
         let header = Header::parse(&header, self.msize).map_err(|e| self.protocol(e.into()))?;
         let body_len = header.body_len();
-        let tag = if header.tag == Tag::NONE { VERSION_SLOT } else { header.tag };
+        let tag = if header.tag == Tag::NONE {
+            VERSION_SLOT
+        } else {
+            header.tag
+        };
         if let Some((ticket, target)) = wanted
             && tag == ticket.tag
             && header.kind == p9_read_reply()
@@ -430,7 +577,14 @@ impl Connection {
         let mut bytes = self.buffer(tag, body_len)?;
         receiver.take(socket, &mut bytes).map_err(lost)?;
         drop(receiver);
-        self.deliver(tag, Body { kind: header.kind, bytes, start: 0 })?;
+        self.deliver(
+            tag,
+            Body {
+                kind: header.kind,
+                bytes,
+                start: 0,
+            },
+        )?;
         Ok(None)
     }
 
@@ -442,10 +596,16 @@ impl Connection {
             _ => return Err(self.protocol(ProtocolError::UnknownTag { tag: tag.0 })),
         }
         let fitting = slots.spare.iter().position(|spare| spare.capacity() >= len);
-        let mut bytes = fitting.map(|i| slots.spare.swap_remove(i)).unwrap_or_default();
+        let mut bytes = fitting
+            .map(|i| slots.spare.swap_remove(i))
+            .unwrap_or_default();
         drop(slots);
         // Shrinking is free; growing zeroes only what was never used before.
-        if bytes.len() < len { bytes.resize(len, 0) } else { bytes.truncate(len) }
+        if bytes.len() < len {
+            bytes.resize(len, 0)
+        } else {
+            bytes.truncate(len)
+        }
         Ok(bytes)
     }
 
@@ -468,7 +628,14 @@ impl Connection {
             return Err(self.lost(Errno::EPROTO));
         };
         let header = Header::parse(header, u32::MAX).map_err(|e| self.protocol(e.into()))?;
-        self.deliver(tag, Body { kind: header.kind, bytes: frame, start: HEADER_LEN })
+        self.deliver(
+            tag,
+            Body {
+                kind: header.kind,
+                bytes: frame,
+                start: HEADER_LEN,
+            },
+        )
     }
 
     /// Turns an error reply into an error and checks that the reply is the request's.
@@ -490,25 +657,45 @@ impl Connection {
         slots.free.push_back(tag.0);
     }
 
-    fn fail(&self, error: Error) {
-        if !error.is_retryable() {
-            return;
-        }
+    /// Breaks the connection, unless the error is one that leaves it whole.
+    fn fail(&self, error: &Error) {
+        let error = match error {
+            // What was in flight may have been executed.
+            Error::NotSent { errno, .. } => self.lost(*errno),
+            other if other.is_retryable() => other.clone(),
+            _ => return,
+        };
         let mut slots = lock(&self.slots);
         slots.failed.get_or_insert(error);
         self.arrived.notify_all();
     }
 
     fn lost(&self, errno: Errno) -> Error {
-        Error::Lost { peer: self.peer.clone(), errno }
+        Error::Lost {
+            peer: self.peer.clone(),
+            errno,
+        }
+    }
+
+    fn not_sent(&self, errno: Errno) -> Error {
+        Error::NotSent {
+            peer: self.peer.clone(),
+            errno,
+        }
     }
 
     fn protocol(&self, source: ProtocolError) -> Error {
-        Error::Protocol { peer: self.peer.clone(), source }
+        Error::Protocol {
+            peer: self.peer.clone(),
+            source,
+        }
     }
 
     fn wrong_reply(&self, body: &Body, asked: u8) -> Error {
-        self.protocol(ProtocolError::WrongReply { kind: body.kind, asked })
+        self.protocol(ProtocolError::WrongReply {
+            kind: body.kind,
+            asked,
+        })
     }
 }
 

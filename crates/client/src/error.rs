@@ -19,6 +19,15 @@ pub enum Error {
         /// What the socket said.
         errno: Errno,
     },
+    /// The connection was found broken before anything of the request was sent, so that the
+    /// request can be made again whatever it is.
+    #[error("the connection to {peer} was broken: {errno}")]
+    NotSent {
+        /// The service.
+        peer: String,
+        /// What the socket said.
+        errno: Errno,
+    },
     /// No connection could be made.
     #[error("cannot reach {peer}: {errno}")]
     Unreachable {
@@ -91,7 +100,10 @@ impl Error {
     pub fn to_errno(&self) -> Errno {
         match self {
             Error::Refused(errno) => *errno,
-            Error::Lost { .. } | Error::Version { .. } | Error::Protocol { .. } => Errno::EIO,
+            Error::Lost { .. }
+            | Error::NotSent { .. }
+            | Error::Version { .. }
+            | Error::Protocol { .. } => Errno::EIO,
             Error::Unreachable { errno, .. } => *errno,
             Error::AbsoluteLink { .. } => Errno::EXDEV,
         }
@@ -101,7 +113,10 @@ impl Error {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Error::Lost { .. } | Error::Unreachable { .. } | Error::Protocol { .. } => true,
+            Error::Lost { .. }
+            | Error::NotSent { .. }
+            | Error::Unreachable { .. }
+            | Error::Protocol { .. } => true,
             Error::Refused(_) | Error::Version { .. } | Error::AbsoluteLink { .. } => false,
         }
     }

@@ -16,9 +16,25 @@
 #![forbid(unsafe_code)]
 
 mod connection;
+mod dial;
 mod error;
+mod handle;
 mod link;
+mod live;
+mod lock;
+mod namespace;
+mod options;
+mod path;
+mod resolve;
+mod session;
+mod xattr;
 
 pub use connection::{Body, Connection, Ticket};
-pub use error::{Error, Result};
+pub use dial::{Dial, Place, SocketDial, direct};
+pub use error::{Error, ProtocolError, Result};
+pub use handle::{FirstRead, Handle, O_PATH};
 pub use link::{Exchange, Link};
+pub use lock::Lock;
+pub use namespace::Opened;
+pub use options::Options;
+pub use session::{At, Repeat, Session};

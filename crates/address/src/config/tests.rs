@@ -1,0 +1,141 @@
+//! What the file may say, and where a complaint points.
+
+use super::*;
+
+fn parse(text: &str) -> Result<Config, AddressError> {
+    Config::parse(text, Path::new("/etc/sl/sluice.toml"))
+}
+
+/// The message for `text`, with the file's name cut off.
+fn complaint(text: &str) -> String {
+    let message = parse(text).expect_err(text).to_string();
+    message
+        .strip_prefix("/etc/sl/sluice.toml:")
+        .expect("the file is named")
+        .to_owned()
+}
+
+#[test]
+fn every_key_is_understood() {
+    let config = parse(
+        r#"
+        [routes]
+        "/far" = "scdc+tcp://host/base"
+        [stores]
+        data = "data"
+        ref = { path = "/srv/ref", read_only = true }
+        [client]
+        read_ahead_bytes = "2MiB"
+        write_behind_bytes = 0
+        msize_bytes = 0x10000
+        reconnect_seconds = 5
+        [serve]
+        listen = ["unix:/run/s.sock", "tcp:127.0.0.1:99"]
+        read_only = true
+        [serve.stores]
+        scratch = "mem:"
+        behind = "scdc+uds://other/x"
+        [serve.limits]
+        connections_max = 7
+        fids_max = 8
+        msize_bytes = "4MiB"
+        idle_seconds = 0
+        "#,
+    )
+    .unwrap();
+    assert_eq!(
+        config.routes.iter().map(Route::prefix).collect::<Vec<_>>(),
+        [b"/far"]
+    );
+    assert_eq!(
+        config.stores[0].place,
+        StorePlace::Dir("/etc/sl/data".into())
+    );
+    assert_eq!(
+        (&config.stores[1].place, config.stores[1].read_only),
+        (&StorePlace::Dir("/srv/ref".into()), true)
+    );
+    let client = config.client.options();
+    assert_eq!(
+        (client.read_ahead_bytes, client.write_behind_bytes),
+        (2 << 20, 0)
+    );
+    assert_eq!((client.msize_bytes, client.reconnect_seconds), (65536, 5));
+    assert_eq!(config.serve.listen.len(), 2);
+    assert!(config.serve.read_only);
+    assert_eq!(config.serve.stores.len(), 2);
+    let limits = config.serve.limits;
+    assert_eq!(
+        (limits.connections_max, limits.fids_max, limits.idle_seconds),
+        (Some(7), Some(8), Some(0))
+    );
+    assert_eq!(limits.msize_bytes, Some(4 << 20));
+}
+
+#[test]
+fn nothing_said_is_the_default() {
+    assert_eq!(parse("").unwrap(), Config::default());
+    assert_eq!(Config::default().client.options(), ClientOptions::default());
+}
+
+#[test]
+fn unknown_keys_name_line_and_nearest() {
+    assert_eq!(
+        complaint("[client]\nmsize_byte = 1"),
+        "2:1: unknown key `msize_byte`; did you mean `msize_bytes`?"
+    );
+    assert_eq!(
+        complaint("\n[rutes]\n"),
+        "2:2: unknown key `rutes`; did you mean `routes`?"
+    );
+    assert_eq!(complaint("colour = 1"), "1:1: unknown key `colour`");
+    assert!(complaint("[serve.limits]\nfid_max = 1").contains("`fids_max`"));
+    assert!(complaint("[stores]\na = { path = \"x\", readonly = true }").contains("`read_only`"));
+}
+
+#[test]
+fn wrong_values_are_located() {
+    assert!(
+        complaint("[client]\nmsize_bytes = 1")
+            .starts_with("2:15: `msize_bytes` must be from 4096 to")
+    );
+    assert!(
+        complaint("[client]\nmsize_bytes = -1").starts_with("2:15: `msize_bytes` must be from")
+    );
+    assert!(complaint("[client]\nmsize_bytes = true").contains("not a boolean"));
+    assert!(complaint("[client]\nread_ahead_bytes = \"many\"").contains("`many` is not a size"));
+    assert!(
+        complaint("[routes]\n\"/far\" = \"scdc+tpc://h/x\"")
+            .starts_with("2:10: `scdc+tpc://h/x`, byte 5: unknown transport")
+    );
+    assert!(complaint("[routes]\nfar = \"scdc+tcp://h/x\"").contains("absolute path"));
+    assert!(
+        complaint("[routes]\n\"/a\" = \"scdc:///x\"\n\"/a/\" = \"scdc:///x\"")
+            .contains("given twice")
+    );
+    assert!(complaint("[serve]\nlisten = \"tcp:h\"").contains("a list of addresses"));
+    assert!(complaint("[serve]\nlisten = [\"udp:h\"]").contains("udp:h"));
+    assert!(complaint("[stores]\na = {}").contains("needs the key `path`"));
+    assert!(complaint("routes = 1").contains("a table"));
+}
+
+#[test]
+fn syntax_errors_are_located() {
+    assert!(complaint("[client]\nmsize_bytes = ").starts_with("2:"));
+}
+
+#[test]
+fn the_users_file_comes_after_the_directorys() {
+    let order = |xdg: Option<&str>, home: Option<&str>| {
+        Config::search_order("/w".as_ref(), xdg.map(Path::new), home.map(Path::new))
+    };
+    assert_eq!(
+        order(None, Some("/h")),
+        ["/w/sluice.toml", "/h/.config/sluice/sluice.toml"].map(PathBuf::from)
+    );
+    assert_eq!(
+        order(Some("/x"), Some("/h"))[1],
+        PathBuf::from("/x/sluice/sluice.toml")
+    );
+    assert_eq!(order(None, None).len(), 1);
+}

@@ -1,0 +1,301 @@
+//! The command line: what each command takes, and what its help says.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueHint};
+
+/// Files of unmodified programs, wherever they live.
+#[derive(Debug, Parser)]
+#[command(
+    name = "sluice",
+    version,
+    max_term_width = 100,
+    propagate_version = true
+)]
+#[command(after_long_help = "\
+Addresses:
+  scdc:///NAME/path                  a store in this process (--store, [stores])
+  scdc+uds:///dir/x.sock/NAME/path   a service on a Unix socket
+  scdc+uds://default/NAME/path       the service that `sluice serve` starts by default
+  scdc+tcp://HOST[:PORT]/NAME/path   a service on TCP, port 5640 unless another is given
+
+Examples:
+  sluice serve data=/srv/data
+  sluice ls scdc+uds://default/data
+  sluice run -- gmsh -3 scdc+uds://default/data/in.geo -o scdc+uds://default/data/out.msh
+  sluice run --map /far=scdc+uds://default/data -- sh -c 'sort /far/a > /far/b'
+")]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) common: Common,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, Args)]
+pub(crate) struct Common {
+    /// Configuration file; otherwise $SLUICE_CONFIG, ./sluice.toml, ~/.config/sluice/sluice.toml
+    #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
+    /// Make paths below PREFIX mean URI (repeatable)
+    #[arg(long, value_name = "PREFIX=URI", global = true)]
+    pub(crate) map: Vec<OsString>,
+    /// Offer DIR as scdc:///NAME in this process (repeatable; also NAME=mem: and NAME=URI)
+    #[arg(long, value_name = "NAME=DIR", global = true)]
+    pub(crate) store: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) client: ClientFlags,
+}
+
+/// The keys of `[client]` as flags.
+#[derive(Debug, Clone, Copy, Args)]
+#[command(next_help_heading = "Client options")]
+pub(crate) struct ClientFlags {
+    /// Most bytes read ahead of a program that reads in order, such as 8MiB
+    #[arg(long, value_name = "SIZE", global = true, value_parser = size)]
+    pub(crate) read_ahead_bytes: Option<u64>,
+    /// Most bytes written before they are acknowledged, such as 8MiB
+    #[arg(long, value_name = "SIZE", global = true, value_parser = size)]
+    pub(crate) write_behind_bytes: Option<u64>,
+    /// Greatest 9P message to agree on, such as 1MiB
+    #[arg(long, value_name = "SIZE", global = true, value_parser = msize)]
+    pub(crate) msize_bytes: Option<u32>,
+    /// How long a broken connection is tried again
+    #[arg(long, value_name = "SECONDS", global = true)]
+    pub(crate) reconnect_seconds: Option<u32>,
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    address::parse_size_bytes(text).map_err(|error| error.to_string())
+}
+
+fn msize(text: &str) -> Result<u32, String> {
+    let (min, max) = address::ClientOptions::MSIZE_BYTES_RANGE;
+    let size = size(text)?;
+    let fits = u32::try_from(size)
+        .ok()
+        .filter(|size| (min..=max).contains(size));
+    fits.ok_or_else(|| format!("a message has from {min} to {max} bytes"))
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Run(Run),
+    Serve(Serve),
+    Ls(Ls),
+    Cat(Cat),
+    Cp(Cp),
+    Rm(Rm),
+    Stat(Stat),
+    Mkdir(Mkdir),
+    Doctor(Doctor),
+    Completions(Completions),
+    Man(Man),
+}
+
+/// Run a program whose files may live elsewhere
+///
+/// Opens, reads, stats, listings: every file operation of PROGRAM and of what it starts works on URIs and on paths
+/// below mapped prefixes as if they were local. Nothing is recompiled and no privilege is needed.
+///
+/// A program that cannot be carried (statically linked, set-user-id, of another machine type) is refused with exit
+/// status 126, because it would quietly use the local directory instead.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice run -- sha256sum scdc+tcp://localhost/data/big.h5
+  sluice run --map /far=scdc+tcp://localhost/data -- python3 analyse.py /far/in.npy
+  sluice run --store tmp=/scratch/me -- ./app scdc:///tmp/out
+
+Exit status: the program's; 126 if it cannot be carried, 127 if it is not found, 125 if sluice itself fails.
+")]
+pub(crate) struct Run {
+    /// Do not patch libc in memory; use plain symbol interposition, which sees less
+    #[arg(long)]
+    pub(crate) no_patch: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM",
+          value_hint = ValueHint::CommandWithArguments)]
+    pub(crate) program: Vec<OsString>,
+}
+
+/// Offer directories to other programs and machines
+///
+/// Serves 9P2000.L and 9P2000 until interrupted. Each NAME is a directory at the root of the service. Until
+/// connections are encrypted, only Unix sockets and loopback addresses are listened on, unless --insecure.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice serve data=/srv/data
+  sluice serve --read-only ref=/srv/ref --listen tcp:127.0.0.1:5640
+  sluice serve scratch=mem: behind=scdc+tcp://login-node/data --listen unix:/tmp/s.sock
+")]
+pub(crate) struct Serve {
+    /// A directory, memory (mem:) or another service, and the name under which it is offered
+    #[arg(value_name = "NAME=DIR|mem:|URI")]
+    pub(crate) stores: Vec<OsString>,
+    /// Refuse every change
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Where to listen: unix:PATH, tcp:HOST:PORT or a URI; default is the Unix socket scdc+uds://default
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Vec<OsString>,
+    /// Listen on other than loopback addresses, though anyone who can connect may read and write
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Most connections at a time
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) connections_max: Option<u32>,
+    /// Most files of one connection, open or walked to
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) fids_max: Option<u32>,
+    /// Close connections that are silent for so long; 0: never
+    #[arg(long, value_name = "SECONDS")]
+    pub(crate) idle_seconds: Option<u32>,
+}
+
+/// List directories
+#[derive(Debug, Args)]
+pub(crate) struct Ls {
+    /// Mode, links, owner, size and time of each file
+    #[arg(short, long)]
+    pub(crate) long: bool,
+    /// Directories within directories, too
+    #[arg(short = 'R', long)]
+    pub(crate) recursive: bool,
+    /// Names that begin with a dot, too
+    #[arg(short, long)]
+    pub(crate) all: bool,
+    /// One JSON object per file and line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// What to list: local paths, mapped paths or URIs
+    #[arg(value_name = "PLACE", default_value = ".", value_hint = ValueHint::AnyPath)]
+    pub(crate) places: Vec<OsString>,
+}
+
+/// Write the content of files to standard output
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice cat scdc+uds://default/data/log
+  sluice cat --offset 1MiB --length 512 scdc+uds://default/data/big.bin | xxd
+")]
+pub(crate) struct Cat {
+    /// Begin at this byte of each file
+    #[arg(long, value_name = "SIZE", value_parser = size, default_value = "0")]
+    pub(crate) offset: u64,
+    /// Write at most so many bytes of each file
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) length: Option<u64>,
+    /// What to write; - is standard input
+    #[arg(value_name = "PLACE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) places: Vec<OsString>,
+}
+
+/// Copy files between any two places
+///
+/// A file gets its final name only when it is complete and on stable storage; until then it is called
+/// .NAME.sluice-part. With --resume an interrupted copy goes on from that file, after checks that the source is of the
+/// same size and age and that the end of what was copied agrees. Modes and modification times are kept.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice cp in.msh scdc+uds://default/data/
+  sluice cp -r --jobs 8 scdc+tcp://localhost/data/run7 /scratch/
+  sluice cp --resume scdc+tcp://localhost/a/big.h5 scdc+uds://default/b/
+  tar c dir | sluice cp - scdc+uds://default/data/dir.tar
+")]
+pub(crate) struct Cp {
+    /// Copy directories and what is in them
+    #[arg(short, long)]
+    pub(crate) recursive: bool,
+    /// Go on where an interrupted copy stopped; skip files that are already there with equal size and time
+    #[arg(long)]
+    pub(crate) resume: bool,
+    /// How many files are copied at a time
+    #[arg(short, long, value_name = "COUNT", default_value = "4", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub(crate) jobs: u16,
+    /// Say nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// A summary as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Sources, then the destination; - is standard input or output
+    #[arg(value_name = "PLACE", required = true, num_args = 2.., value_hint = ValueHint::AnyPath)]
+    pub(crate) places: Vec<OsString>,
+}
+
+/// Remove files and directories
+#[derive(Debug, Args)]
+pub(crate) struct Rm {
+    /// Remove directories and what is in them
+    #[arg(short, long)]
+    pub(crate) recursive: bool,
+    /// What does not exist is no error
+    #[arg(short, long)]
+    pub(crate) force: bool,
+    /// What to remove
+    #[arg(value_name = "PLACE", required = true, value_hint = ValueHint::AnyPath)]
+    pub(crate) places: Vec<OsString>,
+}
+
+/// Say what is known of files
+#[derive(Debug, Args)]
+pub(crate) struct Stat {
+    /// One JSON object per file and line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Of what a symbolic link leads to
+    #[arg(short = 'L', long)]
+    pub(crate) dereference: bool,
+    /// Of what
+    #[arg(value_name = "PLACE", required = true, value_hint = ValueHint::AnyPath)]
+    pub(crate) places: Vec<OsString>,
+}
+
+/// Make directories
+#[derive(Debug, Args)]
+pub(crate) struct Mkdir {
+    /// Make missing parents, too; what exists already is no error
+    #[arg(short, long)]
+    pub(crate) parents: bool,
+    /// What to make
+    #[arg(value_name = "PLACE", required = true, value_hint = ValueHint::DirPath)]
+    pub(crate) places: Vec<OsString>,
+}
+
+/// Say what is in force here and whether it works
+///
+/// Configuration and where it comes from, routes and how long they take to reach, the preload library, and whether
+/// libc can be patched. The exit status is 1 if something is broken.
+#[derive(Debug, Args)]
+pub(crate) struct Doctor {
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Write a completion script for a shell
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice completions bash > ~/.local/share/bash-completion/completions/sluice
+  sluice completions zsh > ~/.zfunc/_sluice
+")]
+pub(crate) struct Completions {
+    /// Which shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Write the manual pages
+#[derive(Debug, Args)]
+pub(crate) struct Man {
+    /// Directory for one page per command; without it, sluice(1) goes to standard output
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+}

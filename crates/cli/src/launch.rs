@@ -1,0 +1,48 @@
+//! `sluice run`: starting a program so that its files may live elsewhere.
+//!
+//! 1. [`program::check`] finds the program, follows `#!` lines, and refuses what the dynamic loader would not preload.
+//! 2. [`library::find`] finds the preload library.
+//! 3. Settings go into one environment variable, the library into `LD_PRELOAD`, and execve(2) does the rest: no process
+//!    stays between the shell and the program.
+
+mod elf;
+pub(crate) mod library;
+pub(crate) mod program;
+
+use std::os::unix::process::CommandExt;
+use std::process::{Command, ExitCode};
+
+use address::Settings;
+use anyhow::{Context, Result};
+
+use crate::args::Run;
+use crate::in_force::InForce;
+
+/// Becomes the program; returns only if that fails.
+pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
+    let (name, arguments) = args.program.split_first().context("no program is given")?;
+    let path = match program::check(name) {
+        Ok(path) => path,
+        Err(refusal) => {
+            eprintln!("sluice run: {refusal}.");
+            return Ok(ExitCode::from(refusal.exit_status()));
+        }
+    };
+    let library = library::find()?;
+    let mut command = Command::new(&path);
+    command.arg0(name).args(arguments);
+    command.env(Settings::VARIABLE, in_force.settings.to_env());
+    command.env(
+        "LD_PRELOAD",
+        library::preload(&library, std::env::var_os("LD_PRELOAD")),
+    );
+    if args.no_patch {
+        command.env("SLUICE_PATCH", "0");
+    }
+    let error = command.exec();
+    eprintln!(
+        "sluice run: {}: cannot be executed: {error}.",
+        path.display()
+    );
+    Ok(ExitCode::from(126))
+}

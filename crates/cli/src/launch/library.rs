@@ -1,0 +1,113 @@
+//! Finding the preload library.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::elf::{CLASS_64, Image, OWN_MACHINE};
+
+/// Its file name.
+const NAME: &str = "libsluice.so";
+
+/// The library's path: `$SLUICE_PRELOAD`, or beside this program, or in `../lib` of its directory.
+///
+/// The dynamic loader only warns about a library that it cannot load, and then runs the program on local files; so
+/// what could be wrong with it is checked here.
+pub(crate) fn find() -> Result<PathBuf> {
+    let path = match std::env::var_os("SLUICE_PRELOAD").filter(|value| !value.is_empty()) {
+        Some(path) => {
+            let path = std::path::absolute(&path)
+                .with_context(|| format!("$SLUICE_PRELOAD is {}", path.display()))?;
+            path
+        }
+        None => {
+            let own = std::env::current_exe().context(
+                "cannot tell where this program is; set $SLUICE_PRELOAD to libsluice.so",
+            )?;
+            let dir = own.parent().unwrap_or(Path::new("/"));
+            let places = [dir.join(NAME), dir.join("../lib").join(NAME)];
+            let Some(found) = places.iter().find(|path| path.exists()) else {
+                bail!(
+                    "the preload library {NAME} is neither beside {} nor in {}; install it there or set $SLUICE_PRELOAD to its path",
+                    own.display(),
+                    places[1].display()
+                );
+            };
+            // Without `..`, as messages and /proc/PID/maps show it.
+            found
+                .canonicalize()
+                .with_context(|| found.display().to_string())?
+        }
+    };
+    check(&path)?;
+    Ok(path)
+}
+
+fn check(path: &Path) -> Result<()> {
+    let file = File::open(path)
+        .with_context(|| format!("cannot read the preload library {}", path.display()))?;
+    let usable = match Image::read(&file).with_context(|| path.display().to_string())? {
+        Image::Elf(elf) => {
+            elf.class == CLASS_64 && elf.machine == OWN_MACHINE && elf.kind == 3 && elf.dynamic
+        }
+        Image::Script { .. } | Image::Other => false,
+    };
+    if !usable {
+        bail!(
+            "{} is not a shared library for this machine; build it, or set $SLUICE_PRELOAD to one that is",
+            path.display()
+        );
+    }
+    if path
+        .as_os_str()
+        .as_bytes()
+        .iter()
+        .any(|byte| matches!(byte, b' ' | b':'))
+    {
+        bail!(
+            "the dynamic loader cannot preload {}: its path has a space or a colon; move it",
+            path.display()
+        );
+    }
+    Ok(())
+}
+
+/// `LD_PRELOAD` with `library` in front of what is there already.
+pub(crate) fn preload(library: &Path, existing: Option<OsString>) -> OsString {
+    let existing = existing.unwrap_or_default();
+    let mut value = library.as_os_str().as_bytes().to_vec();
+    let others = existing
+        .as_bytes()
+        .split(|byte| matches!(byte, b' ' | b':'));
+    for other in
+        others.filter(|other| !other.is_empty() && *other != library.as_os_str().as_bytes())
+    {
+        value.push(b':');
+        value.extend_from_slice(other);
+    }
+    OsString::from_vec(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_comes_first_and_once() {
+        let value = |existing: Option<&str>| {
+            preload(Path::new("/l/libsluice.so"), existing.map(OsString::from))
+        };
+        assert_eq!(value(None), "/l/libsluice.so");
+        assert_eq!(
+            value(Some("a.so b.so:/c.so")),
+            "/l/libsluice.so:a.so:b.so:/c.so"
+        );
+        assert_eq!(
+            value(Some("/x.so:/l/libsluice.so")),
+            "/l/libsluice.so:/x.so"
+        );
+    }
+}

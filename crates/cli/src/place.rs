@@ -1,0 +1,362 @@
+//! Places: what the file commands work on. A place is local or remote, and no command asks which.
+
+mod file;
+mod local;
+mod remote;
+
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::io;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
+
+use address::{Resolved, Uri, clean_absolute, detect};
+use anyhow::{Context, Result};
+
+use crate::format::name_text;
+use crate::in_force::InForce;
+
+pub(crate) use file::{Reader, Writer};
+pub(crate) use remote::{Remote, Sessions};
+
+/// Why something could not be done at a place.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The local system refused.
+    Local(io::Error),
+    /// The service refused, or cannot be reached.
+    Remote(client::Error),
+}
+
+pub(crate) type Outcome<T> = std::result::Result<T, Trouble>;
+
+impl Trouble {
+    /// The error number, if there is one.
+    pub(crate) fn errno(&self) -> Option<i32> {
+        match self {
+            Self::Local(error) => error.raw_os_error(),
+            Self::Remote(error) => Some(error.to_errno().raw()),
+        }
+    }
+
+    /// Whether the file does not exist.
+    pub(crate) fn is_missing(&self) -> bool {
+        self.errno() == Some(p9::Errno::ENOENT.raw())
+    }
+
+    /// Whether the file exists already.
+    pub(crate) fn is_there_already(&self) -> bool {
+        self.errno() == Some(p9::Errno::EEXIST.raw())
+    }
+
+    /// Whether this cannot be done here by anyone.
+    pub(crate) fn is_unsupported(&self) -> bool {
+        let unsupported = [p9::Errno::EOPNOTSUPP, p9::Errno::ENOSYS, p9::Errno::EINVAL];
+        self.errno().is_some_and(|errno| unsupported.iter().any(|known| known.raw() == errno))
+    }
+
+    fn advice(&self) -> &'static str {
+        match self {
+            Self::Remote(client::Error::Unreachable { .. }) => {
+                "; is a service running there? `sluice doctor` looks at every route"
+            }
+            Self::Remote(client::Error::Lost { .. }) => "; start the service again and repeat the command",
+            Self::Remote(client::Error::Version { .. }) => "; only 9P2000.L services can be used",
+            Self::Remote(client::Error::AbsoluteLink { .. }) => {
+                "; its target lies outside the service: name the target's own address"
+            }
+            _ if self.errno() == Some(p9::Errno::EROFS.raw()) => "; it is exported read-only",
+            _ if self.errno() == Some(p9::Errno::ENOSPC.raw()) => "; make room there",
+            _ => "",
+        }
+    }
+}
+
+impl fmt::Display for Trouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local(error) => match error.raw_os_error() {
+                // Without Rust's "(os error 2)".
+                Some(errno) => write!(f, "{}", io_message(errno, error)),
+                None => write!(f, "{error}"),
+            },
+            Self::Remote(error) => {
+                write!(f, "{error}")?;
+                let mut source = std::error::Error::source(error);
+                while let Some(cause) = source {
+                    write!(f, ": {cause}")?;
+                    source = cause.source();
+                }
+                Ok(())
+            }
+        }?;
+        f.write_str(self.advice())
+    }
+}
+
+fn io_message(errno: i32, error: &io::Error) -> Cow<'static, str> {
+    match p9::Errno::from_raw(errno).message() {
+        "unknown error" => Cow::Owned(error.to_string()),
+        known => Cow::Borrowed(known),
+    }
+}
+
+impl std::error::Error for Trouble {}
+
+impl From<io::Error> for Trouble {
+    fn from(error: io::Error) -> Self {
+        Self::Local(error)
+    }
+}
+
+impl From<client::Error> for Trouble {
+    fn from(error: client::Error) -> Self {
+        Self::Remote(error)
+    }
+}
+
+/// What is known of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Meta {
+    /// Type and permission, as `st_mode`.
+    pub(crate) mode: u32,
+    pub(crate) size: u64,
+    pub(crate) mtime: Moment,
+    pub(crate) atime: Moment,
+    pub(crate) ctime: Moment,
+    pub(crate) uid: u32,
+    pub(crate) gid: u32,
+    pub(crate) links: u64,
+    pub(crate) inode: u64,
+    /// Of 512 bytes.
+    pub(crate) blocks: u64,
+}
+
+/// Seconds and nanoseconds since the epoch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Moment {
+    pub(crate) seconds: i64,
+    pub(crate) nanoseconds: u32,
+}
+
+impl Meta {
+    fn kind(&self) -> u32 {
+        self.mode & p9::mode::TYPE_MASK
+    }
+
+    pub(crate) fn is_directory(&self) -> bool {
+        self.kind() == p9::mode::DIRECTORY
+    }
+
+    pub(crate) fn is_symlink(&self) -> bool {
+        self.kind() == p9::mode::SYMLINK
+    }
+
+    pub(crate) fn is_regular(&self) -> bool {
+        self.kind() == p9::mode::REGULAR
+    }
+}
+
+/// A file, directory or link, here or there; it need not exist.
+#[derive(Clone)]
+pub(crate) enum Place {
+    Local(PathBuf),
+    Remote(Remote),
+}
+
+/// Runs the method of the kind of place.
+macro_rules! either {
+    ($place:expr, $method:ident($($argument:expr),*)) => {
+        match $place {
+            Place::Local(path) => Ok(local::$method(path $(, $argument)*)?),
+            Place::Remote(remote) => Ok(remote.$method($($argument),*)?),
+        }
+    };
+}
+
+impl Place {
+    /// What is known of it; `follow`: of what a symbolic link leads to.
+    pub(crate) fn stat(&self, follow: bool) -> Outcome<Meta> {
+        either!(self, stat(follow))
+    }
+
+    /// The names in a directory, sorted, without `.` and `..`.
+    pub(crate) fn list(&self) -> Outcome<Vec<Vec<u8>>> {
+        let mut names: Vec<Vec<u8>> = either!(self, list())?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    pub(crate) fn read_link(&self) -> Outcome<Vec<u8>> {
+        either!(self, read_link())
+    }
+
+    pub(crate) fn make_symlink(&self, target: &[u8]) -> Outcome<()> {
+        either!(self, make_symlink(target))
+    }
+
+    pub(crate) fn make_directory(&self, mode: u32) -> Outcome<()> {
+        either!(self, make_directory(mode))
+    }
+
+    pub(crate) fn remove_file(&self) -> Outcome<()> {
+        either!(self, remove_file())
+    }
+
+    pub(crate) fn remove_directory(&self) -> Outcome<()> {
+        either!(self, remove_directory())
+    }
+
+    pub(crate) fn set_mode(&self, mode: u32) -> Outcome<()> {
+        either!(self, set_mode(mode))
+    }
+
+    pub(crate) fn set_times(&self, atime: Moment, mtime: Moment) -> Outcome<()> {
+        either!(self, set_times(atime, mtime))
+    }
+
+    /// Makes the names in a directory durable.
+    pub(crate) fn sync_directory(&self) -> Outcome<()> {
+        either!(self, sync_directory())
+    }
+
+    /// Gives it another name within its service or file system, replacing what is there.
+    pub(crate) fn rename(&self, to: &Place) -> Outcome<()> {
+        match (self, to) {
+            (Self::Local(from), Self::Local(to)) => Ok(std::fs::rename(from, to)?),
+            (Self::Remote(from), Self::Remote(to)) => from.rename(to),
+            _ => Err(Trouble::Local(io::Error::from_raw_os_error(p9::Errno::EXDEV.raw()))),
+        }
+    }
+
+    pub(crate) fn open(&self) -> Outcome<Reader> {
+        match self {
+            Self::Local(path) => Ok(Reader::Local(std::fs::File::open(path)?)),
+            Self::Remote(remote) => Ok(Reader::Remote(Box::new(remote.open()?))),
+        }
+    }
+
+    /// Opens for writing, created with `mode` if missing, its content kept.
+    pub(crate) fn create(&self, mode: u32) -> Outcome<Writer> {
+        match self {
+            Self::Local(path) => Ok(Writer::Local(local::create(path, mode)?)),
+            Self::Remote(remote) => Ok(Writer::Remote(Box::new(remote.create(mode)?))),
+        }
+    }
+
+    /// A file in this directory.
+    pub(crate) fn child(&self, name: &[u8]) -> Self {
+        match self {
+            Self::Local(path) => Self::Local(path.join(OsStr::from_bytes(name))),
+            Self::Remote(remote) => Self::Remote(remote.child(name)),
+        }
+    }
+
+    /// The directory that holds it.
+    pub(crate) fn parent(&self) -> Option<Self> {
+        match self {
+            Self::Local(path) => {
+                let parent = path.parent()?;
+                let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+                path.file_name()?;
+                Some(Self::Local(parent.to_path_buf()))
+            }
+            Self::Remote(remote) => remote.parent().map(Self::Remote),
+        }
+    }
+
+    /// Its last name; none for roots and after `..`.
+    pub(crate) fn file_name(&self) -> Option<Vec<u8>> {
+        match self {
+            Self::Local(path) => path.file_name().map(|name| name.as_bytes().to_vec()),
+            Self::Remote(remote) => remote.file_name(),
+        }
+    }
+
+    /// True if both are the same by name.
+    pub(crate) fn same_name(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Local(a), Self::Local(b)) => match (a.canonicalize(), b.canonicalize()) {
+                (Ok(a), Ok(b)) => a == b,
+                _ => a == b,
+            },
+            (Self::Remote(a), Self::Remote(b)) => a.uri() == b.uri(),
+            _ => false,
+        }
+    }
+
+    /// True if it lies in `directory`, or is it, by name.
+    pub(crate) fn is_within(&self, directory: &Self) -> bool {
+        match (self, directory) {
+            (Self::Local(path), Self::Local(directory)) => {
+                let Ok(directory) = directory.canonicalize() else { return false };
+                // The part of the path that exists decides.
+                let there = path.ancestors().find_map(|above| match above.as_os_str().is_empty() {
+                    true => Path::new(".").canonicalize().ok(),
+                    false => above.canonicalize().ok(),
+                });
+                there.is_some_and(|there| there.starts_with(&directory))
+            }
+            (Self::Remote(a), Self::Remote(b)) => {
+                a.uri().endpoint == b.uri().endpoint && a.uri().path.strip_prefix(&b.uri().path).is_some()
+            }
+            _ => false,
+        }
+    }
+
+    /// The text that leads here again: a path or a URI.
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
+        match self {
+            Self::Local(path) => path.as_os_str().as_bytes().to_vec(),
+            Self::Remote(remote) => remote.shown(),
+        }
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&name_text(&self.to_bytes()))
+    }
+}
+
+/// Finds places: knows the routes, and has one session for each service.
+pub(crate) struct Places {
+    in_force: InForce,
+    cwd: PathBuf,
+    sessions: Sessions,
+}
+
+impl Places {
+    pub(crate) fn new(in_force: InForce) -> Result<Self> {
+        let cwd = std::env::current_dir().context("cannot tell the working directory")?;
+        let sessions = Sessions::new(&in_force.settings);
+        Ok(Self { in_force, cwd, sessions })
+    }
+
+    pub(crate) fn in_force(&self) -> &InForce {
+        &self.in_force
+    }
+
+    /// The place that a word of the command line means.
+    pub(crate) fn find(&self, text: &OsStr) -> Result<Place> {
+        let bytes = text.as_bytes();
+        if let Some(found) = detect(bytes) {
+            return self.remote(&found.uri(bytes)?, bytes.to_vec());
+        }
+        match self.in_force.settings.routes.resolve(self.cwd.as_os_str().as_bytes(), bytes) {
+            Resolved::Local => Ok(Place::Local(PathBuf::from(text))),
+            Resolved::LocalCleaned => {
+                let clean = clean_absolute(self.cwd.join(text).as_os_str().as_bytes());
+                Ok(Place::Local(OsString::from_vec(clean).into()))
+            }
+            Resolved::Remote(hit) => self.remote(&hit.uri(), bytes.to_vec()),
+        }
+    }
+
+    /// The place of a URI, which the user knows as `shown`.
+    pub(crate) fn remote(&self, uri: &Uri, shown: Vec<u8>) -> Result<Place> {
+        let session = self.sessions.to(&uri.endpoint)?;
+        Ok(Place::Remote(Remote::new(session, uri.clone(), shown)))
+    }
+}

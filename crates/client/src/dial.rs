@@ -1,0 +1,201 @@
+//! How a session gets its connections.
+
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use p9::Errno;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{
+    AddressFamily, SocketAddrAny, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with,
+    sockopt,
+};
+
+use crate::error::{Error, Result};
+use crate::link::{Exchange, Link, errno_of};
+
+/// How long one address may take to answer.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Room in the socket for a few full messages each way, so that neither side has to take turns.
+/// The kernel caps it (`net.core.wmem_max`). Only for Unix sockets: on TCP a fixed size would turn
+/// off the kernel's own tuning.
+const UNIX_SOCKET_BUFFER: usize = 4 * 1024 * 1024;
+
+/// Makes links to one service, as often as they are needed.
+pub trait Dial: Send + Sync {
+    /// A fresh link.
+    ///
+    /// # Errors
+    /// [`Error::Unreachable`] when nobody answers.
+    fn dial(&self, request_timeout: Duration) -> Result<Link>;
+
+    /// The service's name in messages to people.
+    fn peer(&self) -> String;
+}
+
+/// Where a socket leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A Unix socket's path.
+    Unix(PathBuf),
+    /// A TCP port of a host.
+    Tcp {
+        /// Name or address.
+        host: String,
+        /// Port.
+        port: u16,
+    },
+}
+
+/// Dials a Unix or TCP socket.
+#[derive(Debug, Clone)]
+pub struct SocketDial {
+    /// Where to.
+    pub place: Place,
+    /// Moves a new socket to a descriptor number where it is not in the program's way.
+    pub move_away: fn(OwnedFd) -> OwnedFd,
+}
+
+impl SocketDial {
+    /// A dialer that leaves sockets at the number that the kernel gave.
+    #[must_use]
+    pub fn new(place: Place) -> Self {
+        Self {
+            place,
+            move_away: |socket| socket,
+        }
+    }
+
+    fn unix(&self, path: &PathBuf) -> std::result::Result<OwnedFd, Errno> {
+        let address = SocketAddrUnix::new(path).map_err(errno_of)?;
+        let socket = self.socket(AddressFamily::UNIX)?;
+        connect_within(&socket, &address.into())?;
+        // Best effort: the kernel may cap what we ask for.
+        let _ = sockopt::set_socket_send_buffer_size(&socket, UNIX_SOCKET_BUFFER);
+        let _ = sockopt::set_socket_recv_buffer_size(&socket, UNIX_SOCKET_BUFFER);
+        Ok(socket)
+    }
+
+    fn tcp(&self, address: SocketAddr, timeout: Duration) -> std::result::Result<OwnedFd, Errno> {
+        let family = if address.is_ipv4() {
+            AddressFamily::INET
+        } else {
+            AddressFamily::INET6
+        };
+        let socket = self.socket(family)?;
+        connect_within(&socket, &address.into())?;
+        let options = || -> rustix::io::Result<()> {
+            sockopt::set_tcp_nodelay(&socket, true)?;
+            sockopt::set_socket_keepalive(&socket, true)?;
+            sockopt::set_tcp_keepidle(&socket, Duration::from_secs(20))?;
+            sockopt::set_tcp_keepintvl(&socket, Duration::from_secs(5))?;
+            // How long sent data may stay unacknowledged (tcp(7)).
+            let limit = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
+            sockopt::set_tcp_user_timeout(&socket, limit)
+        };
+        options().map_err(errno_of)?;
+        Ok(socket)
+    }
+
+    fn socket(&self, family: AddressFamily) -> std::result::Result<OwnedFd, Errno> {
+        // Non-blocking only until connected, so that connecting can be given up.
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(family, SocketType::STREAM, flags, None).map_err(errno_of)?;
+        Ok((self.move_away)(socket))
+    }
+
+    fn connected(&self, timeout: Duration) -> std::result::Result<OwnedFd, Errno> {
+        match &self.place {
+            Place::Unix(path) => self.unix(path),
+            Place::Tcp { host, port } => {
+                let addresses = (host.as_str(), *port).to_socket_addrs();
+                let addresses = addresses.map_err(|_| Errno::EHOSTUNREACH)?;
+                let mut outcome = Err(Errno::EHOSTUNREACH);
+                for address in addresses {
+                    outcome = self.tcp(address, timeout);
+                    if outcome.is_ok() {
+                        break;
+                    }
+                }
+                outcome
+            }
+        }
+    }
+}
+
+impl Dial for SocketDial {
+    fn dial(&self, request_timeout: Duration) -> Result<Link> {
+        let finish = |socket: OwnedFd| -> std::result::Result<OwnedFd, Errno> {
+            rustix::io::ioctl_fionbio(&socket, false).map_err(errno_of)?;
+            let receive = sockopt::Timeout::Recv;
+            sockopt::set_socket_timeout(&socket, receive, Some(request_timeout))
+                .map_err(errno_of)?;
+            Ok(socket)
+        };
+        match self.connected(request_timeout).and_then(finish) {
+            Ok(socket) => Ok(Link::Stream(socket)),
+            Err(errno) => Err(Error::Unreachable {
+                peer: self.peer(),
+                errno,
+            }),
+        }
+    }
+
+    fn peer(&self) -> String {
+        match &self.place {
+            Place::Unix(path) => path.display().to_string(),
+            Place::Tcp { host, port } if host.contains(':') => format!("[{host}]:{port}"),
+            Place::Tcp { host, port } => format!("{host}:{port}"),
+        }
+    }
+}
+
+/// Connects, for at most [`CONNECT_TIMEOUT`].
+fn connect_within(socket: &OwnedFd, address: &SocketAddrAny) -> std::result::Result<(), Errno> {
+    let limit = Timespec {
+        tv_sec: CONNECT_TIMEOUT.as_secs() as i64,
+        tv_nsec: 0,
+    };
+    match connect(socket, address) {
+        Ok(()) => return Ok(()),
+        Err(rustix::io::Errno::INPROGRESS | rustix::io::Errno::INTR) => {}
+        // A Unix socket whose queue is full: connect(2) cannot be waited for there.
+        Err(rustix::io::Errno::AGAIN) => return Err(Errno::ECONNREFUSED),
+        Err(error) => return Err(errno_of(error)),
+    }
+    loop {
+        let mut fds = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::OUT)];
+        match poll(&mut fds, Some(&limit)) {
+            Ok(0) => return Err(Errno::ETIMEDOUT),
+            Ok(_) => break,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(errno_of(error)),
+        }
+    }
+    match sockopt::socket_error(socket) {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) | Err(error) => Err(errno_of(error)),
+    }
+}
+
+/// "Dials" a service in this process.
+struct Direct(Arc<dyn Exchange>);
+
+impl Dial for Direct {
+    fn dial(&self, _request_timeout: Duration) -> Result<Link> {
+        Ok(Link::Local(Arc::clone(&self.0)))
+    }
+
+    fn peer(&self) -> String {
+        "this process".to_owned()
+    }
+}
+
+/// A dialer for a service in the same process: every request is a function call.
+#[must_use]
+pub fn direct(service: Arc<dyn Exchange>) -> impl Dial {
+    Direct(service)
+}

@@ -1,0 +1,406 @@
+//! A connection with what hangs from it: attached roots, fids, batches of dependent requests.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use p9::{Errno, Fid, Names, Optional, Qid, QidType, Reply, Request};
+
+use crate::connection::{Body, Connection, Ticket};
+use crate::error::{Error, ProtocolError, Result};
+
+/// A fid number is used again only when so many others were released after it: a service that
+/// works out of order may still be busy with its old life.
+const FID_REST: usize = 1024;
+
+/// A negotiated connection and the client's book-keeping about it.
+pub(crate) struct Live {
+    pub(crate) connection: Arc<Connection>,
+    /// Counts the connections of a session; handles remember on which one their fids are.
+    pub(crate) generation: u32,
+    uname: String,
+    fids: Mutex<Fids>,
+    roots: Mutex<Vec<Root>>,
+    /// The service handles requests of one connection out of order, so that one that depends on
+    /// another must wait for its reply.
+    out_of_order: AtomicBool,
+}
+
+struct Fids {
+    next: u32,
+    released: VecDeque<Fid>,
+}
+
+/// An attached tree: `prefix` is its name at the service, empty for the unnamed root.
+#[derive(Clone)]
+pub(crate) struct Root {
+    pub(crate) prefix: Vec<Vec<u8>>,
+    pub(crate) fid: Fid,
+}
+
+/// What a walk came to.
+#[derive(Debug)]
+pub(crate) struct Walked {
+    /// The names reached, in order.
+    pub(crate) qids: Vec<Qid>,
+    /// Why the next one was not, if the service said so (it does for the first of a message only).
+    pub(crate) errno: Option<Errno>,
+    /// Every name was reached and the fid exists.
+    pub(crate) complete: bool,
+}
+
+/// What is done with the end of a walk.
+pub(crate) struct Tail<'t> {
+    /// Requests on the walked fid, in order; each reply is waited for.
+    pub(crate) requests: Vec<Request<'t>>,
+    /// Sent last; its reply is left to come.
+    pub(crate) eager: Option<Request<'t>>,
+    /// The walked fid stays.
+    pub(crate) keep: bool,
+    /// Nothing may be sent before the walk is known to have reached `Step::walked`.
+    pub(crate) careful: bool,
+}
+
+/// A walk together with its tail.
+pub(crate) struct Step {
+    pub(crate) walked: Walked,
+    pub(crate) replies: Vec<Result<Body>>,
+    pub(crate) eager: Option<Ticket>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Live {
+    pub(crate) fn new(connection: Connection, generation: u32, uname: &str) -> Self {
+        Self {
+            connection: Arc::new(connection),
+            generation,
+            uname: uname.to_owned(),
+            fids: Mutex::new(Fids {
+                next: 1,
+                released: VecDeque::new(),
+            }),
+            roots: Mutex::new(Vec::new()),
+            out_of_order: AtomicBool::new(false),
+        }
+    }
+
+    /// A fid number that nothing uses.
+    pub(crate) fn new_fid(&self) -> Result<Fid> {
+        let mut fids = lock(&self.fids);
+        if fids.released.len() > FID_REST
+            && let Some(fid) = fids.released.pop_front()
+        {
+            return Ok(fid);
+        }
+        let fid = Fid(fids.next);
+        if fid == Fid::NONE {
+            return fids
+                .released
+                .pop_front()
+                .ok_or(Error::Refused(Errno::EMFILE));
+        }
+        fids.next += 1;
+        Ok(fid)
+    }
+
+    /// Takes back the number of a fid that the service does not have (any more).
+    pub(crate) fn release(&self, fid: Fid) {
+        lock(&self.fids).released.push_back(fid);
+    }
+
+    /// Tells the service to forget a fid. Nobody waits for the answer.
+    pub(crate) fn clunk(&self, fid: Fid) {
+        // A broken connection has no fids any more.
+        if let Ok(ticket) = self.connection.submit(&Request::Clunk { fid }) {
+            self.connection.forget(ticket);
+            self.release(fid);
+        }
+    }
+
+    pub(crate) fn is_out_of_order(&self) -> bool {
+        self.out_of_order.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_out_of_order(&self) {
+        self.out_of_order.store(true, Ordering::Relaxed);
+    }
+
+    /// The attached tree that holds `path`. Where the service refuses the unnamed root, growing
+    /// beginnings of the path are tried as names of trees.
+    pub(crate) fn root_of(&self, path: &[&[u8]]) -> Result<Root> {
+        let mut roots = lock(&self.roots);
+        let covers = |root: &&Root| {
+            root.prefix.len() <= path.len() && root.prefix.iter().zip(path).all(|(a, b)| a == b)
+        };
+        if let Some(root) = roots.iter().find(covers) {
+            return Ok(root.clone());
+        }
+        let mut refusal = Errno::ENOENT;
+        // With one named tree attached the unnamed one was refused already.
+        let first = usize::from(!roots.is_empty());
+        for len in first..=path.len() {
+            match self.attach(&path[..len]) {
+                Ok(fid) => {
+                    let prefix = path[..len].iter().map(|name| name.to_vec()).collect();
+                    let root = Root { prefix, fid };
+                    roots.push(root.clone());
+                    return Ok(root);
+                }
+                Err(Error::Refused(errno)) => {
+                    if len == 0 || refusal == Errno::ENOENT {
+                        refusal = errno;
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Err(Error::Refused(refusal))
+    }
+
+    fn attach(&self, names: &[&[u8]]) -> Result<Fid> {
+        let mut aname = Vec::new();
+        for name in names {
+            aname.push(b'/');
+            aname.extend_from_slice(name);
+        }
+        let fid = self.new_fid()?;
+        let outcome = self.connection.call(&Request::Attach {
+            fid,
+            afid: Fid::NONE,
+            uname: self.uname.as_bytes(),
+            aname: &aname,
+            uid: Optional(Some(rustix::process::geteuid().as_raw())),
+        });
+        if outcome.is_err() {
+            self.release(fid);
+        }
+        outcome.map(|_| fid)
+    }
+
+    /// Walks from `base` to `fid` and does what `tail` says with it. All of it travels at once
+    /// unless the tail is careful or the service needs it one by one.
+    ///
+    /// A tail on a walk that fails is harmless, because no fid comes to be and the service refuses
+    /// the rest. For the same reason more than 16 names go over fids of their own and never walk
+    /// one in place.
+    pub(crate) fn step(
+        &self,
+        base: Fid,
+        names: &[&[u8]],
+        fid: Fid,
+        tail: Tail<'_>,
+    ) -> Result<Step> {
+        let mut between = Vec::new();
+        let mut requests: Vec<Request<'_>> = Vec::with_capacity(8);
+        let mut from = base;
+        let mut rest = names;
+        loop {
+            let (now, later) = rest.split_at(rest.len().min(Names::MAX));
+            let new_fid = if later.is_empty() {
+                fid
+            } else {
+                self.new_fid()?
+            };
+            let names = Names::collect(now.iter().copied());
+            requests.push(Request::Walk {
+                fid: from,
+                new_fid,
+                names,
+            });
+            rest = later;
+            if rest.is_empty() {
+                break;
+            }
+            between.push(new_fid);
+            from = new_fid;
+        }
+        let walks = requests.len();
+        let together = !tail.careful && !self.is_out_of_order();
+        let clunk_end = (!tail.keep).then_some(fid);
+        let eager = if together { tail.eager } else { None };
+        let mut outcome = if together {
+            let waited = walks + tail.requests.len();
+            requests.extend_from_slice(&tail.requests);
+            requests.extend(eager);
+            requests.extend(
+                between
+                    .iter()
+                    .copied()
+                    .chain(clunk_end)
+                    .map(|fid| Request::Clunk { fid }),
+            );
+            let mut tickets = self.connection.submit_all(&requests)?.into_iter();
+            let first: Vec<Ticket> = tickets.by_ref().take(waited).collect();
+            let eager_ticket = eager.and_then(|_| tickets.next());
+            tickets.for_each(|ticket| self.connection.forget(ticket));
+            let mut replies = self.wait_all(first)?;
+            let tail_replies = replies.split_off(walks);
+            let walked = self.walked(names.len(), replies)?;
+            Step {
+                walked,
+                replies: tail_replies,
+                eager: eager_ticket,
+            }
+        } else {
+            let mut replies = Vec::new();
+            for request in &requests {
+                replies.push(self.call(request)?);
+            }
+            let walked = self.walked(names.len(), replies)?;
+            Step {
+                walked,
+                replies: Vec::new(),
+                eager: None,
+            }
+        };
+        if together {
+            between
+                .into_iter()
+                .chain(clunk_end)
+                .for_each(|fid| self.release(fid));
+        } else {
+            for (walk, between) in between.into_iter().enumerate() {
+                if outcome.walked.qids.len() >= (walk + 1) * Names::MAX {
+                    self.clunk(between);
+                } else {
+                    self.release(between);
+                }
+            }
+            if outcome.walked.complete && !tail.careful {
+                outcome.replies = self.one_by_one(&tail.requests)?;
+                clunk_end.into_iter().for_each(|fid| self.clunk(fid));
+            }
+        }
+        if tail.keep && !outcome.walked.complete {
+            self.release(fid);
+        }
+        if !outcome.walked.complete
+            && let Some(ticket) = outcome.eager.take()
+        {
+            self.connection.forget(ticket);
+        }
+        Ok(outcome)
+    }
+
+    /// Requests whose effects build on one another: each waits for the one before. Ends at the
+    /// first that is refused; the rest count as refused likewise.
+    pub(crate) fn one_by_one(&self, requests: &[Request<'_>]) -> Result<Vec<Result<Body>>> {
+        let mut replies: Vec<Result<Body>> = Vec::with_capacity(requests.len());
+        for request in requests {
+            let refused = match replies.last() {
+                Some(Err(error)) => Some(error.clone()),
+                _ => None,
+            };
+            replies.push(match refused {
+                Some(error) => Err(error),
+                None => self.call(request)?,
+            });
+        }
+        Ok(replies)
+    }
+
+    /// Sends requests that build on one another, and waits for all replies.
+    pub(crate) fn all(&self, requests: &[Request<'_>]) -> Result<Vec<Result<Body>>> {
+        if self.is_out_of_order() {
+            return self.one_by_one(requests);
+        }
+        let tickets = self.connection.submit_all(requests)?;
+        self.wait_all(tickets)
+    }
+
+    /// Waits for replies in order. What the service refuses stays with its request; what breaks
+    /// the connection ends it all.
+    pub(crate) fn wait_all(&self, tickets: Vec<Ticket>) -> Result<Vec<Result<Body>>> {
+        let mut replies = Vec::with_capacity(tickets.len());
+        for ticket in tickets {
+            replies.push(refusal_apart(self.connection.wait(ticket))?);
+        }
+        Ok(replies)
+    }
+
+    fn call(&self, request: &Request<'_>) -> Result<Result<Body>> {
+        refusal_apart(self.connection.call(request))
+    }
+
+    fn walked(&self, wanted: usize, replies: Vec<Result<Body>>) -> Result<Walked> {
+        let mut qids = Vec::with_capacity(wanted);
+        let mut errno = None;
+        for reply in replies {
+            match reply {
+                Ok(body) => {
+                    let Reply::Walk { qids: some } = self.reply(&body)? else {
+                        continue;
+                    };
+                    let before = qids.len();
+                    qids.extend_from_slice(some.as_slice());
+                    if qids.len() > wanted {
+                        let (count, asked) = (qids.len(), wanted);
+                        return Err(self.broken(ProtocolError::TooMuch { count, asked }));
+                    }
+                    let whole = (wanted - before).min(Names::MAX);
+                    if qids.len() - before < whole {
+                        return Ok(Walked {
+                            qids,
+                            errno: None,
+                            complete: false,
+                        });
+                    }
+                }
+                Err(Error::Refused(refused)) => {
+                    errno = Some(refused);
+                    break;
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let complete = errno.is_none() && qids.len() == wanted;
+        Ok(Walked {
+            qids,
+            errno,
+            complete,
+        })
+    }
+
+    /// The fields of a reply.
+    pub(crate) fn reply<'b>(&self, body: &'b Body) -> Result<Reply<'b>> {
+        body.reply().map_err(|error| self.broken(error))
+    }
+
+    pub(crate) fn broken(&self, source: ProtocolError) -> Error {
+        Error::Protocol {
+            peer: self.connection.peer().to_owned(),
+            source,
+        }
+    }
+}
+
+impl Walked {
+    /// Where the first symbolic link is among the names reached.
+    pub(crate) fn first_link(&self) -> Option<usize> {
+        self.qids
+            .iter()
+            .position(|qid| qid.kind.contains(QidType::SYMLINK))
+    }
+
+    /// Identity of the end; a walk of no names ends where it began, at a directory.
+    pub(crate) fn end(&self) -> Qid {
+        let directory = Qid {
+            kind: QidType::DIR,
+            version: 0,
+            path: 0,
+        };
+        self.qids.last().copied().unwrap_or(directory)
+    }
+}
+
+/// Tells what a service refuses from what breaks the connection.
+pub(crate) fn refusal_apart<T>(outcome: Result<T>) -> Result<Result<T>> {
+    match outcome {
+        Err(error @ Error::Refused(_)) => Ok(Err(error)),
+        Err(error) => Err(error),
+        Ok(value) => Ok(Ok(value)),
+    }
+}

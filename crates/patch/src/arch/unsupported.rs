@@ -1,0 +1,48 @@
+//! Processors whose code this crate cannot patch yet: every install is refused, nothing else is ever reached.
+
+use crate::PatchError;
+
+pub(crate) const ENTRY_JUMP_BYTES: usize = 1;
+pub(crate) const REACH_BYTES: usize = 1;
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) jump_offset: usize,
+    pub(crate) moved_end: usize,
+}
+
+pub(crate) fn read_entry(
+    _body: &[u8],
+    _address: usize,
+    _is_size_known: bool,
+) -> Result<Entry, PatchError> {
+    Err(PatchError::UnsupportedArchitecture)
+}
+
+impl Entry {
+    pub(crate) fn trampoline(&self, _address: usize) -> Result<Vec<u8>, PatchError> {
+        Err(PatchError::UnsupportedArchitecture)
+    }
+
+    pub(crate) fn overwrite(&self, _entry: &mut [u8], _jump: [u8; ENTRY_JUMP_BYTES]) {}
+}
+
+pub(crate) fn entry_jump(_from: usize, _to: usize) -> Option<[u8; ENTRY_JUMP_BYTES]> {
+    None
+}
+
+pub(crate) fn island(_to: usize) -> Vec<u8> {
+    Vec::new()
+}
+
+pub(crate) fn possible_calls(_body: &[u8], _address: usize) -> impl Iterator<Item = usize> {
+    std::iter::empty()
+}
+
+pub(crate) fn is_entry_like(_address: usize) -> bool {
+    false
+}
+
+pub(crate) fn size_if_calls_system(_code: &[u8], _address: usize, _number: u32) -> Option<usize> {
+    None
+}
