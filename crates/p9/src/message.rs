@@ -40,7 +40,7 @@ macro_rules! messages {
                 let mut tail: &'a [u8] = &[];
                 match self {
                     $( $enum::$name { $($field),* } => {
-                        $( $field.put(out); tail = Field::tail($field); )*
+                        $( Field::put($field, out); tail = Field::tail($field); )*
                     } )*
                 }
                 let size = (out.len() - start + tail.len()) as u32;

@@ -49,26 +49,33 @@ impl Connection {
     }
 }
 
+/// A worker's answer.
+pub(crate) struct Answer {
+    frame: Vec<u8>,
+    verdict: Verdict,
+}
+
 impl Work for Connection {
-    fn work(&self, job: &Job) {
-        let header = Header {
-            size: (HEADER_LEN + job.body.len()) as u32,
-            kind: job.kind,
-            tag: job.tag,
-        };
-        let mut out = Vec::new();
-        let verdict = self.session.answer(&header, &job.body, &mut out);
-        if self.socket.send(&out).is_err() || verdict == Verdict::Close {
+    type Answer = Answer;
+
+    fn work(&self, job: &Job) -> Answer {
+        let header =
+            Header { size: (HEADER_LEN + job.body.len()) as u32, kind: job.kind, tag: job.tag };
+        let mut frame = Vec::new();
+        let verdict = self.session.answer(&header, &job.body, &mut frame);
+        Answer { frame, verdict }
+    }
+
+    fn send(&self, answer: Answer) {
+        if self.socket.send(&answer.frame).is_err() || answer.verdict == Verdict::Close {
             self.socket.shut_down();
         }
     }
 
     fn flushed(&self, flush: Tag) {
-        let mut out = Vec::with_capacity(HEADER_LEN);
-        Reply::Flush {}.encode(flush, &mut out);
-        if self.socket.send(&out).is_err() {
-            self.socket.shut_down();
-        }
+        let mut frame = Vec::with_capacity(HEADER_LEN);
+        Reply::Flush {}.encode(flush, &mut frame);
+        self.send(Answer { frame, verdict: Verdict::Continue });
     }
 }
 
@@ -191,10 +198,14 @@ impl Receiver<'_> {
             };
         };
         if let Request::Flush { old_tag } = request {
-            if self.pool.is_empty() || self.pool.flush(old_tag, tag) == Flushed::Now {
+            if self.pool.flush(old_tag, tag) == Flushed::Now {
                 Reply::Flush {}.encode(tag, &mut self.out);
             }
             return Ok(());
+        }
+        if let Request::Version { .. } = request {
+            self.flush_out()?;
+            self.pool.drain();
         }
         let waits = session.may_wait(&request);
         if waits || !self.pool.is_empty() {
@@ -210,7 +221,8 @@ impl Receiver<'_> {
                     Ok(()) => Ok(()),
                     // Without a single thread there is nothing pending either.
                     Err(job) => {
-                        self.pool.worker().work(&job);
+                        let connection = self.pool.worker();
+                        connection.send(connection.work(&job));
                         Ok(())
                     }
                 };

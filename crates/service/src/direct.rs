@@ -37,12 +37,11 @@ impl Direct {
         Self { session: Session::new(store, limits, next_session()) }
     }
 
-    /// Does one request. `request` is a whole frame; `reply` is emptied and then holds the whole
-    /// frame of the answer. Its capacity is reused, so a caller that keeps it allocates nothing.
+    /// Does one request. `request` is a whole frame; the whole frame of the answer is appended to
+    /// `reply`. A caller that keeps the buffer allocates nothing.
     ///
     /// A frame that contradicts its own length is answered by `EPROTO`.
     pub fn exchange(&self, request: &[u8], reply: &mut Vec<u8>) {
-        reply.clear();
         let msize = self.session.msize();
         let header = request
             .first_chunk::<HEADER_LEN>()
@@ -61,5 +60,11 @@ impl Direct {
     #[must_use]
     pub fn session(&self) -> &Session {
         &self.session
+    }
+}
+
+impl client::Exchange for Direct {
+    fn exchange(&self, request: &[u8], reply: &mut Vec<u8>) {
+        Direct::exchange(self, request, reply);
     }
 }

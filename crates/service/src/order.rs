@@ -11,8 +11,10 @@
 //!   place.
 //!
 //! Requests that name different fids overtake each other, also if both fids stand for the same
-//! file: a client for which that matters waits for the first answer. `Tversion` keeps its place
-//! among all.
+//! file: a client for which that matters waits for the first answer. `Tversion` waits until all
+//! before it are answered.
+//!
+//! It is effects that keep their order. Answers of requests that waited may arrive in any order.
 
 use p9::{Fid, Request};
 
@@ -52,8 +54,6 @@ impl Access {
 /// All that a request needs kept in order.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Claims {
-    /// Follows, and is followed by, everything.
-    all: bool,
     fids: [Option<(Fid, Access)>; 2],
 }
 
@@ -61,30 +61,30 @@ impl Claims {
     /// What `request` touches. The session tells what its fids stand for by now.
     pub(crate) fn of(request: &Request<'_>, session: &Session) -> Self {
         use Access::{Change, Look, Sync};
-        let one = |fid: &Fid, access| Self { all: false, fids: [Some((*fid, access)), None] };
+        let one = |fid: &Fid, access| Self { fids: [Some((*fid, access)), None] };
         let two = |a: &Fid, access_a, b: &Fid, access_b| {
             if a == b {
                 return one(a, Change);
             }
-            Self { all: false, fids: [Some((*a, access_a)), Some((*b, access_b))] }
+            Self { fids: [Some((*a, access_a)), Some((*b, access_b))] }
         };
         match request {
-            Request::Version { .. } => Self { all: true, fids: [None, None] },
-            // Authentication is refused whatever comes before; a flush is the pool's own affair.
-            Request::Auth { .. } | Request::Flush { .. } => {
-                Self { all: false, fids: [None, None] }
+            // The receiving thread sees to the order of versions and flushes; authentication is
+            // refused whatever comes before.
+            Request::Version { .. } | Request::Auth { .. } | Request::Flush { .. } => {
+                Self { fids: [None, None] }
             }
             Request::Walk { fid, new_fid, .. } | Request::Xattrwalk { fid, new_fid, .. } => {
                 two(fid, Look, new_fid, Change)
             }
             Request::Read { fid, offset, count } => {
                 let end = offset.saturating_add(u64::from(*count));
-                let by_range = session.ranges_matter(*fid);
+                let by_range = session.reads_by_range(*fid);
                 one(fid, if by_range { Access::Read(*offset, end) } else { Change })
             }
             Request::Write { fid, offset, data } => {
                 let end = offset.saturating_add(data.0.len() as u64);
-                let by_range = session.ranges_matter(*fid);
+                let by_range = session.writes_by_range(*fid);
                 one(fid, if by_range { Access::Write(*offset, end) } else { Change })
             }
             Request::Statfs { fid }
@@ -117,9 +117,6 @@ impl Claims {
 
     /// Whether this request must not begin before `earlier` is done.
     pub(crate) fn must_follow(&self, earlier: &Claims) -> bool {
-        if self.all || earlier.all {
-            return true;
-        }
         self.fids.iter().flatten().any(|(fid, access)| {
             earlier
                 .fids

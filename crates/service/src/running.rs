@@ -84,7 +84,8 @@ impl Builder {
     /// # Errors
     /// When an address cannot be had; then none is.
     pub fn start(self) -> Result<Running> {
-        raise_open_files();
+        // Refused only by sandboxes; then there are fewer open files to be had.
+        let _ = store::fs::raise_descriptor_limit();
         let mut listeners = Vec::new();
         for listen in &self.listen {
             match Listener::bind(listen, self.admission) {
@@ -235,8 +236,7 @@ impl Shared {
         self.prepare(&socket)?;
         let id = next_session();
         let session = Session::new(Arc::clone(&self.store), self.limits.clone(), id);
-        let connection =
-            Connection::new(Socket::new(socket), session, Arc::clone(&self.requests));
+        let connection = Connection::new(Socket::new(socket), session, Arc::clone(&self.requests));
         let bounds = Bounds {
             waiting: self.limits.waiting,
             bytes: self.limits.waiting_bytes,
@@ -307,14 +307,4 @@ impl Drop for End {
         drop(gone);
         self.shared.gone.notify_all();
     }
-}
-
-/// # Source
-/// getrlimit(2).
-fn raise_open_files() {
-    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    let now = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: now.maximum, maximum: now.maximum };
-    // Refused only by sandboxes; then there are fewer open files to be had.
-    let _ = setrlimit(Resource::Nofile, raised);
 }

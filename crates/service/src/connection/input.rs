@@ -42,7 +42,12 @@ impl Input {
 
     /// Receives until at least `wanted` bytes are there, but not more than `most`. At most
     /// [`INPUT_BYTES`] can be wanted.
-    pub(crate) fn fill(&mut self, socket: &Socket, wanted: usize, most: usize) -> Result<(), Broken> {
+    pub(crate) fn fill(
+        &mut self,
+        socket: &Socket,
+        wanted: usize,
+        most: usize,
+    ) -> Result<(), Broken> {
         if self.len() >= wanted {
             return Ok(());
         }

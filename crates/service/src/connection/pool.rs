@@ -23,8 +23,12 @@ pub(crate) struct Job {
 
 /// What does jobs.
 pub(crate) trait Work: Send + Sync + 'static {
-    /// Does one job and sends its answer.
-    fn work(&self, job: &Job);
+    /// An answer that can be sent.
+    type Answer;
+    /// Does one job.
+    fn work(&self, job: &Job) -> Self::Answer;
+    /// Sends the answer.
+    fn send(&self, answer: Self::Answer);
     /// Answers a flush whose request is done.
     fn flushed(&self, flush: Tag);
 }
@@ -42,14 +46,41 @@ struct Pending {
     tag: Tag,
     claims: Claims,
     bytes: usize,
-    /// The job itself, until a worker takes it.
-    job: Option<Job>,
+    stage: Stage,
     /// Earlier requests that must be done first.
     blockers: usize,
     /// Later requests that wait for this one.
     dependents: Vec<u64>,
     /// Flushes to answer after this one.
     flushes: Vec<Tag>,
+}
+
+impl Pending {
+    fn take(&mut self) -> Option<Job> {
+        match std::mem::replace(&mut self.stage, Stage::Working) {
+            Stage::Waiting(job) => Some(job),
+            stage @ (Stage::Working | Stage::Answering) => {
+                self.stage = stage;
+                None
+            }
+        }
+    }
+
+    /// Whether a later request with these claims must wait for this one.
+    fn holds_up(&self, claims: &Claims) -> bool {
+        !matches!(self.stage, Stage::Answering) && claims.must_follow(&self.claims)
+    }
+}
+
+/// How far a request is.
+enum Stage {
+    /// No worker has taken it.
+    Waiting(Job),
+    /// It is being done.
+    Working,
+    /// It is done and its answer is on the way: the client may use its tag again any moment, and
+    /// nothing waits for it any more but flushes.
+    Answering,
 }
 
 #[derive(Default)]
@@ -81,7 +112,7 @@ pub(crate) struct Pool<W> {
     ready: Condvar,
     /// A job is done.
     done: Condvar,
-    /// Pending jobs, readable without the lock: nearly always 0.
+    /// Jobs waiting or worked on, readable without the lock: nearly always 0.
     count: AtomicUsize,
 }
 
@@ -112,12 +143,23 @@ impl<W: Work> Pool<W> {
 
     /// Whether a request with these claims must wait for a pending one.
     pub(crate) fn must_wait(&self, claims: &Claims) -> bool {
-        self.state().pending.values().any(|earlier| claims.must_follow(&earlier.claims))
+        self.state().pending.values().any(|earlier| earlier.holds_up(claims))
     }
 
     /// Whether a pending request has this tag.
     pub(crate) fn has_tag(&self, tag: Tag) -> bool {
-        self.state().pending.values().any(|pending| pending.tag == tag)
+        self.state()
+            .pending
+            .values()
+            .any(|pending| pending.tag == tag && !matches!(pending.stage, Stage::Answering))
+    }
+
+    /// Waits until everything is answered.
+    pub(crate) fn drain(&self) {
+        let mut state = self.state();
+        while !state.pending.is_empty() {
+            state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
     }
 
     /// Takes a job; waits while the pool is full. Gives the job back if no thread can be had.
@@ -139,7 +181,7 @@ impl<W: Work> Pool<W> {
         let claims = job.claims;
         let mut blockers = 0;
         for earlier in state.pending.values_mut() {
-            if claims.must_follow(&earlier.claims) {
+            if earlier.holds_up(&claims) {
                 earlier.dependents.push(id);
                 blockers += 1;
             }
@@ -149,7 +191,7 @@ impl<W: Work> Pool<W> {
             tag,
             claims,
             bytes,
-            job: Some(job),
+            stage: Stage::Waiting(job),
             blockers,
             dependents: Vec::new(),
             flushes: Vec::new(),
@@ -175,10 +217,8 @@ impl<W: Work> Pool<W> {
 
     fn start_worker(self: &Arc<Self>, state: &mut State) -> bool {
         let pool = Arc::clone(self);
-        let started = thread::Builder::new()
-            .name("9p-worker".into())
-            .spawn(move || pool.run())
-            .is_ok();
+        let started =
+            thread::Builder::new().name("9p-worker".into()).spawn(move || pool.run()).is_ok();
         state.workers += usize::from(started);
         started
     }
@@ -188,33 +228,36 @@ impl<W: Work> Pool<W> {
     /// from the client (flush(5)).
     pub(crate) fn flush(self: &Arc<Self>, old: Tag, flush: Tag) -> Flushed {
         let mut state = self.state();
+        // The latest: an answered request's tag may be in use again.
         let found = state
             .pending
-            .iter()
-            .find(|(_, pending)| pending.tag == old || pending.flushes.contains(&old))
-            .map(|(id, pending)| (*id, pending.job.is_some()));
+            .iter_mut()
+            .rev()
+            .find(|(_, pending)| pending.tag == old || pending.flushes.contains(&old));
         match found {
             None => Flushed::Now,
-            Some((id, true)) => {
+            Some((id, Pending { stage: Stage::Waiting(_), .. })) => {
+                let id = *id;
                 state.ready.retain(|ready| *ready != id);
-                self.finish(&mut state, id);
+                self.release(&mut state, id);
+                state.pending.remove(&id);
                 Flushed::Now
             }
-            Some((id, false)) => {
-                if let Some(pending) = state.pending.get_mut(&id) {
-                    pending.flushes.push(flush);
-                }
+            Some((_, pending)) => {
+                pending.flushes.push(flush);
                 Flushed::Later
             }
         }
     }
 
-    /// Takes a request out and lets go those that waited for it.
-    fn finish(self: &Arc<Self>, state: &mut State, id: u64) {
-        let Some(gone) = state.pending.remove(&id) else { return };
-        state.bytes -= gone.bytes;
+    /// Lets go those that waited for a request.
+    fn release(self: &Arc<Self>, state: &mut State, id: u64) {
+        let Some(done) = state.pending.get_mut(&id) else { return };
+        done.stage = Stage::Answering;
+        let dependents = std::mem::take(&mut done.dependents);
+        state.bytes -= done.bytes;
         self.count.fetch_sub(1, Ordering::AcqRel);
-        for dependent in gone.dependents {
+        for dependent in dependents {
             if let Some(pending) = state.pending.get_mut(&dependent) {
                 pending.blockers -= 1;
                 if pending.blockers == 0 {
@@ -230,12 +273,14 @@ impl<W: Work> Pool<W> {
         let mut state = self.state();
         loop {
             if let Some(id) = state.ready.pop_front() {
-                let Some(job) = state.pending.get_mut(&id).and_then(|pending| pending.job.take())
-                else {
+                let Some(job) = state.pending.get_mut(&id).and_then(Pending::take) else {
                     continue;
                 };
                 drop(state);
-                self.work.work(&job);
+                let answer = self.work.work(&job);
+                drop(job);
+                self.release(&mut self.state(), id);
+                self.work.send(answer);
                 state = self.state();
                 // Another flush may arrive for as long as the request is in the table.
                 while let Some(flush) =
@@ -245,7 +290,8 @@ impl<W: Work> Pool<W> {
                     self.work.flushed(flush);
                     state = self.state();
                 }
-                self.finish(&mut state, id);
+                state.pending.remove(&id);
+                self.done.notify_all();
             } else if state.closed {
                 break;
             } else {
@@ -271,7 +317,7 @@ impl<W: Work> Pool<W> {
         let mut state = self.state();
         state.closed = true;
         state.ready.clear();
-        state.pending.retain(|_, pending| pending.job.is_none());
+        state.pending.retain(|_, pending| !matches!(pending.stage, Stage::Waiting(_)));
         self.ready.notify_all();
         while state.workers > 0 {
             state = self.done.wait(state).unwrap_or_else(PoisonError::into_inner);

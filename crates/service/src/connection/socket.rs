@@ -1,13 +1,12 @@
 //! A stream socket: receiving into a buffer, and a writer that several threads share.
 
-use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
 use p9::frame::READ_REPLY_OVERHEAD;
 use rustix::fs::{FileType, fstat, sendfile};
 use rustix::io::Errno as Os;
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, send, sendmsg};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send};
 
 /// The connection is of no use any more. Why does not matter to anybody: there is nobody left to
 /// tell.
@@ -95,23 +94,6 @@ impl Socket {
             }
         }
         Ok(())
-    }
-
-    /// Sends two pieces of whole frames without copying them together.
-    pub(crate) fn send_both(&self, head: &[u8], data: &[u8]) -> Result<(), Broken> {
-        let _turn = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
-        let parts = [IoSlice::new(head), IoSlice::new(data)];
-        let sent = loop {
-            let mut control = SendAncillaryBuffer::default();
-            match sendmsg(&self.fd, &parts, &mut control, SendFlags::NOSIGNAL) {
-                Ok(count) => break count,
-                Err(Os::INTR) => {}
-                Err(_) => return self.broken(),
-            }
-        };
-        self.send_rest(head.get(sent..).unwrap_or(&[]), SendFlags::empty())?;
-        let sent_of_data = sent.saturating_sub(head.len());
-        self.send_rest(&data[sent_of_data..], SendFlags::empty())
     }
 
     /// A frame that went out in part cannot be taken back.

@@ -80,9 +80,7 @@ impl Entry {
     pub(crate) fn unopened(&self) -> Outcome<&Arc<dyn Node>> {
         match &self.state {
             State::Walked => Ok(&self.node),
-            State::Open(_) | State::XattrRead(_) | State::XattrWrite(_) => {
-                Err(Errno::EBADF.into())
-            }
+            State::Open(_) | State::XattrRead(_) | State::XattrWrite(_) => Err(Errno::EBADF.into()),
         }
     }
 }

@@ -54,10 +54,9 @@ impl Session {
                     {
                         opened.node.set_attributes(set)?;
                     }
-                    State::Open(_)
-                    | State::Walked
-                    | State::XattrRead(_)
-                    | State::XattrWrite(_) => node.set_attributes(set)?,
+                    State::Open(_) | State::Walked | State::XattrRead(_) | State::XattrWrite(_) => {
+                        node.set_attributes(set)?
+                    }
                 }
                 reply(out, &Reply::Setattr {})
             }
@@ -79,9 +78,7 @@ impl Session {
                 let target = self.fids.get(*fid)?.file()?.read_link()?;
                 reply(out, &Reply::Readlink { target: &target })
             }
-            Request::Xattrwalk { fid, new_fid, name } => {
-                self.xattrwalk(*fid, *new_fid, name, out)
-            }
+            Request::Xattrwalk { fid, new_fid, name } => self.xattrwalk(*fid, *new_fid, name, out),
             Request::Xattrcreate { fid, name, size, flags } => {
                 let entry = self.fids.get(*fid)?;
                 entry.unopened()?;

@@ -96,8 +96,10 @@ impl Session {
         } else {
             self.fids.check_free(new_fid)?;
         }
+        // Also with no names at all the store makes a node of its own: what one fid opens must not
+        // stay open through another.
         let walk = if names.is_empty() {
-            Walk { qids: Vec::new(), end: Some(Arc::clone(node)) }
+            if new_fid == fid { Walk { qids: Vec::new(), end: None } } else { node.walk(&[])? }
         } else {
             walk_within(node, entry.root, names)?
         };
@@ -105,7 +107,7 @@ impl Session {
             let walked = Entry::walked(end, entry.root);
             if new_fid != fid {
                 self.fids.insert(new_fid, walked)?;
-            } else if !names.is_empty() {
+            } else {
                 self.fids.replace(fid, &entry, walked)?;
             }
         }
@@ -138,14 +140,24 @@ impl Session {
         count.min(self.msize() - READ_REPLY_OVERHEAD as u32) as usize
     }
 
-    /// Whether reads and writes through `fid` concern only the bytes that they name. Not so for
-    /// appending, for directories, for extended attributes, and for what is not known yet.
-    pub(crate) fn ranges_matter(&self, fid: Fid) -> bool {
-        self.fids.get(fid).is_ok_and(|entry| {
-            let appends = |opened: &Opened| opened.flags.contains(OpenFlags::APPEND);
-            !entry.node.qid().kind.contains(QidType::DIR)
-                && matches!(&entry.state, State::Open(opened) if !appends(opened))
-        })
+    /// Whether reads through `fid` depend on their offsets only, not on each other. Only base
+    /// 9P2000's listing of directories is different.
+    pub(crate) fn reads_by_range(&self, fid: Fid) -> bool {
+        match self.terms().map(|terms| terms.dialect) {
+            Some(Dialect::Linux) | None => true,
+            Some(Dialect::Plan9) => {
+                self.fids.get(fid).is_ok_and(|entry| !entry.node.qid().kind.contains(QidType::DIR))
+            }
+        }
+    }
+
+    /// Whether writes through `fid` concern only the bytes that they name. Not so for appending,
+    /// for extended attributes, and for what is not known yet.
+    pub(crate) fn writes_by_range(&self, fid: Fid) -> bool {
+        let appends = |opened: &Opened| opened.flags.contains(OpenFlags::APPEND);
+        self.fids
+            .get(fid)
+            .is_ok_and(|entry| matches!(&entry.state, State::Open(opened) if !appends(opened)))
     }
 
     /// Whether a request may wait for something other than the local file system's cache.
@@ -155,8 +167,8 @@ impl Session {
             Request::Fsync { .. } | Request::Lock { .. } | Request::Getlock { .. } => true,
             Request::Version { .. } | Request::Auth { .. } | Request::Flush { .. } => false,
             Request::Attach { .. } => self.store.blocks(),
-            Request::Walk { fid, names, .. } => !names.as_slice().is_empty() && remote(fid),
-            Request::Read { fid, .. }
+            Request::Walk { fid, .. }
+            | Request::Read { fid, .. }
             | Request::Write { fid, .. }
             | Request::Clunk { fid }
             | Request::Remove { fid }
@@ -221,9 +233,7 @@ fn read_file(opened: &Opened, offset: u64, count: usize, bytes: &mut Vec<u8>) ->
 
 /// Walks by names, never above `root`.
 fn walk_within(node: &Arc<dyn Node>, root: Qid, names: &[&[u8]]) -> Outcome<Walk> {
-    if let Err(refusal) = check_element(names[0]) {
-        return Err(refusal);
-    }
+    check_element(names[0])?;
     // A bad element later on only ends the walk.
     let good = names.iter().take_while(|name| check_element(name).is_ok()).count();
     let mut walk = if names[..good].contains(&&b".."[..]) {

@@ -1,0 +1,141 @@
+//! Listeners: who may connect, what is left behind, how a service ends.
+
+mod common;
+
+use std::fs;
+use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use common::fault::FaultStore;
+use common::{Client, Fixture, ROOT, walk};
+use p9::{Fid, OpenFlags, Request};
+use service::{Address, Error, Limits, Listen, Service};
+use store::Store;
+
+fn store() -> Arc<dyn Store> {
+    Arc::new(FaultStore::new(false))
+}
+
+#[test]
+fn unix_socket_is_private_and_taken_away_at_the_end() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s");
+    let running = Service::builder(store()).listen(Listen::Unix(path.clone())).start().unwrap();
+    assert_eq!(running.addresses(), [Address::Unix(path.clone())]);
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let mut client = Client::new(UnixStream::connect(&path).unwrap());
+    client.begin("9P2000.L", 8192);
+    assert!(running.stop());
+    assert!(!path.exists());
+    assert!(client.try_receive().is_none());
+}
+
+#[test]
+fn stale_socket_is_replaced_a_living_one_is_not() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s");
+    drop(UnixListener::bind(&path).unwrap());
+    assert!(path.exists());
+    let start = || Service::builder(store()).listen(Listen::Unix(path.clone())).start();
+    let running = start().unwrap();
+    assert!(matches!(start(), Err(Error::InUse { .. })));
+    // Who was refused must not take the other's socket away.
+    Client::new(UnixStream::connect(&path).unwrap()).begin("9P2000.L", 8192);
+    drop(running);
+    fs::write(&path, "precious").unwrap();
+    assert!(matches!(start(), Err(Error::NotASocket { .. })));
+    assert_eq!(fs::read(&path).unwrap(), b"precious");
+}
+
+#[test]
+fn tcp_is_loopback_unless_told_otherwise() {
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let started = Service::builder(store()).listen(Listen::Tcp(address.into())).start();
+        assert!(matches!(started, Err(Error::Insecure { .. })), "{address}");
+    }
+    let anywhere = Service::builder(store()).insecure(true).listen(Listen::Tcp("0.0.0.0:0".into()));
+    assert!(anywhere.start().is_ok());
+    let running = Service::builder(store())
+        .listen(Listen::Tcp("127.0.0.1:0".into()))
+        .listen(Listen::Tcp("127.0.0.1:0".into()))
+        .start()
+        .unwrap();
+    assert_eq!(running.addresses().len(), 2);
+    for address in running.addresses() {
+        let Address::Tcp(address) = address else { panic!() };
+        let stream = TcpStream::connect(address).unwrap();
+        let mut client = Client::over(stream);
+        client.begin("9P2000.L", 8192);
+    }
+    assert_eq!(running.counters().accepted, 2);
+}
+
+#[test]
+fn stop_lets_answers_in_progress_leave() {
+    let store = Arc::new(FaultStore::new(false));
+    let gate = Arc::clone(&store.gate);
+    let running = common::start(store, Limits::default());
+    let mut client = common::connect(&running);
+    client.begin("9P2000.L", 8192);
+    client.open(Fid(1), "slow", OpenFlags::READ_WRITE);
+    client.send(9, &Request::Fsync { fid: Fid(1), data_only: p9::Optional(None) });
+    while gate.came() == 0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let stopping = std::thread::spawn(move || running.stop());
+    std::thread::sleep(Duration::from_millis(50));
+    gate.open();
+    assert_eq!(client.receive().header.kind, 51);
+    assert!(client.try_receive().is_none());
+    assert!(stopping.join().unwrap());
+}
+
+#[test]
+fn stop_ends_idle_and_stuck_connections() {
+    let fixture = Fixture::new();
+    fs::write(fixture.path("big"), vec![1; 1 << 20]).unwrap();
+    let mut idle = fixture.client();
+    let mut stuck = fixture.client();
+    stuck.open(Fid(1), "big", OpenFlags::empty());
+    // Far more than socket buffers hold, and nobody reads it.
+    for tag in 0..64 {
+        stuck.send(tag, &Request::Read { fid: Fid(1), offset: 0, count: 1 << 20 });
+    }
+    let begun = Instant::now();
+    assert!(fixture.running.stop());
+    assert!(begun.elapsed() < Duration::from_secs(8));
+    assert!(idle.try_receive().is_none());
+}
+
+#[test]
+fn connections_are_limited() {
+    let limits = Limits { connections: 2, ..Limits::default() };
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("s");
+    let running = Service::builder(store())
+        .limits(limits)
+        .listen(Listen::Unix(path.clone()))
+        .start()
+        .unwrap();
+    let connect = || Client::new(UnixStream::connect(&path).unwrap());
+    let (mut one, mut two) = (connect(), connect());
+    one.begin("9P2000.L", 8192);
+    two.begin("9P2000.L", 8192);
+    assert!(connect().try_receive().is_none());
+    common::until(|| running.counters().refused == 1);
+    drop(one);
+    common::until(|| running.counters().connections == 1);
+    connect().begin("9P2000.L", 8192);
+    two.done(&walk(ROOT, Fid(1), &["x"]));
+}
+
+#[test]
+fn idle_connections_end_if_that_is_wanted() {
+    let limits = Limits { idle: Some(Duration::from_millis(50)), ..Limits::default() };
+    let fixture = Fixture::with_limits(limits);
+    let mut client = fixture.client();
+    assert!(client.try_receive().is_none());
+}
