@@ -28,6 +28,8 @@ class Case:
     seconds_max: int = SECONDS_MAX
     # Part of the small set that is run over the transports that are not the default.
     core: bool = False
+    # Standard output is judged line by line: `what TAB outcome as JSON`.
+    by_line: bool = False
     # Python modules that must be importable.
     modules: tuple = ()
 

@@ -167,7 +167,7 @@ class Bench:
                 return "failed", [died]
             if routed.hung:
                 return "hang", [f"no end after {case.seconds_max} s", *routed.last_words()]
-            return self.verdict(native, routed)
+            return self.verdict_by_line(native, routed) if case.by_line else self.verdict(native, routed)
         finally:
             if not self.options.keep:
                 shutil.rmtree(corner, ignore_errors=True)
@@ -189,6 +189,26 @@ class Bench:
         details += [f"stderr: {m.decode(errors='replace')}" for m in messages[:4]]
         reported = (routed.status != 0 and routed.status != native.status) or messages
         return ("error" if reported else "silent"), details
+
+
+    def verdict_by_line(self, native, routed):
+        """For tables of probes: each line is right, a known error, an error, or silently wrong."""
+        got = dict(line.split(b"\t", 1) for line in routed.output.splitlines() if b"\t" in line)
+        worst, details = "ok", []
+        for line in native.output.splitlines():
+            what, want = line.split(b"\t", 1)
+            answer = got.get(what, b"no answer")
+            if answer == want or f"{native.case.name}: {what.decode()}" in self.known:
+                continue
+            refused = b'"result": -1' in answer and b'"result": -1' not in want
+            reported = refused or not answer.startswith(b"{")
+            worst = "error" if reported and worst != "silent" else "silent"
+            details.append(f"{'error ' if reported else 'SILENT'} {what.decode()}: {short(answer)}")
+            details.append(f"                should be: {short(want)}")
+        trees = tree.differences(native.data_tree, routed.data_tree)
+        if trees and worst == "ok":
+            worst = "silent"
+        return worst, details + [f"data: {line}" for line in trees]
 
 
 class Run:
