@@ -193,11 +193,11 @@ class Bench:
 
     def verdict_by_line(self, native, routed):
         """For tables of probes: each line is right, a known error, an error, or silently wrong."""
-        got = dict(line.split(b"\t", 1) for line in routed.output.splitlines() if b"\t" in line)
+        got = numbered_answers(routed.output)
         worst, details = "ok", []
-        for line in native.output.splitlines():
-            what, want = line.split(b"\t", 1)
+        for what, want in numbered_answers(native.output).items():
             answer = got.get(what, b"no answer")
+            what = what[0]
             if answer == want or f"{native.case.name}: {what.decode()}" in self.known:
                 continue
             refused = b'"result": -1' in answer and b'"result": -1' not in want
@@ -271,6 +271,17 @@ class Run:
 
     def last_words(self):
         return [f"stderr: {line.decode(errors='replace')}" for line in self.errors.splitlines()[-4:]]
+
+
+def numbered_answers(output):
+    """Maps (what was asked, how many times before) to the answer."""
+    answers, seen = {}, {}
+    for line in output.splitlines():
+        what, tab, answer = line.partition(b"\t")
+        if tab:
+            answers[what, seen.get(what, 0)] = answer
+            seen[what] = seen.get(what, 0) + 1
+    return answers
 
 
 def unequal_lines(native, routed):
