@@ -107,9 +107,9 @@ def socket_is_private(house):
 @scenario
 def configuration_mistakes(house):
     """An unknown key is an error that names the line and the nearest key."""
-    (house.local / "sluice.toml").write_text("[run]\nmapp = []\n")
+    (house.local / "sluice.toml").write_text("[serve]\nlistne = []\n")
     done = house.cli("run", "--config", house.local / "sluice.toml", "--", "true")
-    clear_sentence(done, "mapp", ("2", "line"))
+    clear_sentence(done, "listne", "listen", ":2")
     clear_sentence(house.cli("run", "--config", house.local / "absent.toml", "--", "true"), "absent.toml")
 
 
