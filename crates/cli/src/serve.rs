@@ -1,6 +1,5 @@
 //! `sluice serve`.
 
-use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
@@ -11,6 +10,8 @@ use std::time::Duration;
 use address::{Endpoint, SocketName, StoreSpec, Uri};
 use anyhow::{Context, Result, bail};
 use service::{Address, Limits, Listen, Service};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
 
 use crate::args::Serve;
 use crate::in_force::{InForce, absolute};
@@ -19,27 +20,35 @@ use crate::stores;
 
 /// Serves until SIGINT or SIGTERM.
 pub(crate) fn serve(args: &Serve, in_force: &InForce) -> Result<ExitCode> {
-    // Before any thread is started, so that all of them leave the signals to `wait`.
-    let signals = crate::signals::Blocked::new().context("cannot take over SIGINT and SIGTERM")?;
+    // Before anything listens, so that a signal never leaves a socket behind.
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).context("cannot take over SIGINT and SIGTERM")?;
     let specs = specs(args, in_force)?;
     let read_only = args.read_only || in_force.config.serve.read_only;
     let exports = Arc::new(stores::exports(&specs, read_only, &in_force.settings)?);
 
-    let mut builder = Service::builder(exports).limits(limits(args, in_force)).insecure(args.insecure);
+    let mut builder = Service::builder(exports)
+        .limits(limits(args, in_force))
+        .insecure(args.insecure);
     for endpoint in listens(args, in_force)? {
         builder = builder.listen(listen(&endpoint)?);
     }
     let running = builder.start()?;
-    for address in running.addresses() {
-        println!("listening on {}", uri(address));
+    let uris: Vec<Uri> = running.addresses().iter().map(uri).collect();
+    for uri in &uris {
+        println!("listening on {uri}");
     }
     for spec in &specs {
-        let note = if read_only || spec.read_only { " (read-only)" } else { "" };
-        for address in running.addresses() {
-            println!("  {}{note}", uri(address).join(&spec.name));
+        let note = if read_only || spec.read_only {
+            " (read-only)"
+        } else {
+            ""
+        };
+        for uri in &uris {
+            println!("  {}{note}", uri.join(&spec.name));
         }
     }
-    signals.wait();
+    signals.forever().next();
     running.stop();
     Ok(ExitCode::SUCCESS)
 }
@@ -48,13 +57,18 @@ fn specs(args: &Serve, in_force: &InForce) -> Result<Vec<StoreSpec>> {
     let cwd = std::env::current_dir().context("cannot tell the working directory")?;
     let mut specs = Vec::new();
     for text in &args.stores {
-        specs.push(absolute(StoreSpec::parse(text.as_bytes(), args.read_only)?, &cwd));
+        specs.push(absolute(
+            StoreSpec::parse(text.as_bytes(), args.read_only)?,
+            &cwd,
+        ));
     }
     if specs.is_empty() {
         specs.clone_from(&in_force.config.serve.stores);
     }
     if specs.is_empty() {
-        bail!("nothing to serve: name a store, as in `sluice serve data=/srv/data`, or write [serve.stores] in sluice.toml");
+        bail!(
+            "nothing to serve: name a store, as in `sluice serve data=/srv/data`, or write [serve.stores] in sluice.toml"
+        );
     }
     StoreSpec::check_distinct(&specs)?;
     Ok(specs)
@@ -63,14 +77,25 @@ fn specs(args: &Serve, in_force: &InForce) -> Result<Vec<StoreSpec>> {
 fn limits(args: &Serve, in_force: &InForce) -> Limits {
     let (file, default) = (in_force.config.serve.limits, Limits::default());
     let count = |flag: Option<u32>, file: Option<u32>, default: usize| {
-        flag.or(file).map_or(default, |count| usize::try_from(count).unwrap_or(usize::MAX))
+        flag.or(file).map_or(default, |count| {
+            usize::try_from(count).unwrap_or(usize::MAX)
+        })
     };
-    let idle = args.idle_seconds.or(file.idle_seconds).filter(|seconds| *seconds != 0);
+    let idle = args
+        .idle_seconds
+        .or(file.idle_seconds)
+        .filter(|seconds| *seconds != 0);
     Limits {
-        connections: count(args.connections_max, file.connections_max, default.connections),
+        connections: count(
+            args.connections_max,
+            file.connections_max,
+            default.connections,
+        ),
         fids: count(args.fids_max, file.fids_max, default.fids),
         msize: file.msize_bytes.unwrap_or(default.msize),
-        idle: idle.map(|seconds| Duration::from_secs(seconds.into())).or(default.idle),
+        idle: idle
+            .map(|seconds| Duration::from_secs(seconds.into()))
+            .or(default.idle),
         ..default
     }
 }
@@ -95,10 +120,16 @@ fn listen(endpoint: &Endpoint) -> Result<Listen> {
             if matches!(endpoint, Endpoint::Unix(SocketName::Named(_))) {
                 private_directory(path.parent().unwrap_or(Path::new("/")))?;
             }
-            Ok(Listen::Unix(std::path::absolute(&path).with_context(|| path.display().to_string())?))
+            Ok(Listen::Unix(
+                std::path::absolute(&path).with_context(|| path.display().to_string())?,
+            ))
         }
         Some(client::Place::Tcp { host, port }) => {
-            let host = if host.contains(':') { format!("[{host}]") } else { host };
+            let host = if host.contains(':') {
+                format!("[{host}]")
+            } else {
+                host
+            };
             Ok(Listen::Tcp(format!("{host}:{port}")))
         }
         None => bail!("cannot listen on {endpoint}; write unix:PATH or tcp:HOST:PORT"),
@@ -115,7 +146,10 @@ fn private_directory(dir: &Path) -> Result<()> {
     let found = dir.symlink_metadata().with_context(context)?;
     let uid = rustix::process::getuid().as_raw();
     if !found.is_dir() || found.uid() != uid || found.mode() & 0o022 != 0 {
-        bail!("{} is not a directory that only you can write; remove it, or use --listen unix:PATH", dir.display());
+        bail!(
+            "{} is not a directory that only you can write; remove it, or use --listen unix:PATH",
+            dir.display()
+        );
     }
     Ok(())
 }
@@ -124,9 +158,15 @@ fn private_directory(dir: &Path) -> Result<()> {
 fn uri(address: &Address) -> Uri {
     let endpoint = match address {
         Address::Unix(path) => Endpoint::Unix(SocketName::Path(path.clone())),
-        Address::Tcp(address) => Endpoint::Tcp { host: address.ip().to_string(), port: address.port() },
+        Address::Tcp(address) => Endpoint::Tcp {
+            host: address.ip().to_string(),
+            port: address.port(),
+        },
     };
-    Uri { endpoint, path: address::RemotePath::default() }
+    Uri {
+        endpoint,
+        path: address::RemotePath::default(),
+    }
 }
 
 #[cfg(test)]
@@ -137,7 +177,7 @@ mod tests {
     fn uris_of_addresses_lead_back() {
         let address = Address::Tcp("[::1]:5641".parse().unwrap());
         assert_eq!(uri(&address).to_string(), "scdc+tcp://[::1]:5641/");
-        let address = Address::Unix(Path::new(OsStr::new("/tmp/x.sock")).to_path_buf());
+        let address = Address::Unix("/tmp/x.sock".into());
         assert_eq!(uri(&address).to_string(), "scdc+uds:///tmp/x.sock/");
     }
 }

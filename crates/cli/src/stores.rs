@@ -14,15 +14,24 @@ use crate::format::name_text;
 /// The stores of this process, as `scdc:///` shows them.
 pub(crate) fn direct(settings: &Settings, options: Options) -> Result<Arc<Session>> {
     if settings.stores.is_empty() {
-        anyhow::bail!("scdc:/// has no store in this process; give one with --store NAME=DIR or in [stores] of sluice.toml");
+        anyhow::bail!(
+            "scdc:/// has no store in this process; give one with --store NAME=DIR or in [stores] of sluice.toml"
+        );
     }
     let exports = exports(&settings.stores, false, settings)?;
     let service = service::Direct::new(Arc::new(exports));
-    Ok(Session::new(Box::new(client::direct(Arc::new(service))), options))
+    Ok(Session::new(
+        Box::new(client::direct(Arc::new(InProcess(service)))),
+        options,
+    ))
 }
 
 /// All stores under one root.
-pub(crate) fn exports(specs: &[StoreSpec], read_only: bool, settings: &Settings) -> Result<Exports> {
+pub(crate) fn exports(
+    specs: &[StoreSpec],
+    read_only: bool,
+    settings: &Settings,
+) -> Result<Exports> {
     let mut members = Vec::new();
     for spec in specs {
         let store = open(spec, settings)?;
@@ -39,7 +48,13 @@ fn open(spec: &StoreSpec, settings: &Settings) -> Result<Arc<dyn Store>> {
     match &spec.place {
         StorePlace::Dir(dir) => {
             let store = FsStore::new(dir);
-            let context = || format!("store `{}`: cannot offer the directory {}", name_text(&spec.name), dir.display());
+            let context = || {
+                format!(
+                    "store `{}`: cannot offer the directory {}",
+                    name_text(&spec.name),
+                    dir.display()
+                )
+            };
             Ok(Arc::new(store.with_context(context)?))
         }
         StorePlace::Mem => Ok(Arc::new(MemStore::new())),
@@ -47,5 +62,14 @@ fn open(spec: &StoreSpec, settings: &Settings) -> Result<Arc<dyn Store>> {
             let _ = settings;
             anyhow::bail!("store `{}`: cannot relay to {uri}", name_text(&spec.name))
         }
+    }
+}
+
+/// The service as the client's transport.
+struct InProcess(service::Direct);
+
+impl client::Exchange for InProcess {
+    fn exchange(&self, request: &[u8], reply: &mut Vec<u8>) {
+        self.0.exchange(request, reply);
     }
 }

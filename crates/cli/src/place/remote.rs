@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use address::{ClientOptions, Endpoint, RemotePath, Settings, Uri};
+use address::{ClientOptions, Endpoint, Settings, Uri};
 use anyhow::{Result, bail};
 use client::{At, Options, Session, SocketDial};
 use p9::{Attributes, OpenFlags, SetAttributes, SetattrMask, Time};
@@ -21,7 +21,10 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     pub(crate) fn new(settings: &Settings) -> Self {
-        Self { settings: settings.clone(), open: Mutex::default() }
+        Self {
+            settings: settings.clone(),
+            open: Mutex::default(),
+        }
     }
 
     /// The session with a service. Nothing is sent yet.
@@ -50,10 +53,17 @@ pub(crate) fn socket_place(endpoint: &Endpoint) -> Option<client::Place> {
         Endpoint::Unix(name) => {
             let runtime = std::env::var_os("XDG_RUNTIME_DIR");
             let uid = rustix::process::getuid().as_raw();
-            Some(client::Place::Unix(name.resolve(runtime.as_deref().map(AsRef::as_ref), uid)))
+            Some(client::Place::Unix(
+                name.resolve(runtime.as_deref().map(AsRef::as_ref), uid),
+            ))
         }
-        Endpoint::Tcp { host, port } => Some(client::Place::Tcp { host: host.clone(), port: *port }),
-        Endpoint::Direct | Endpoint::Mpi { .. } | Endpoint::Ssh { .. } | Endpoint::S3 { .. } => None,
+        Endpoint::Tcp { host, port } => Some(client::Place::Tcp {
+            host: host.clone(),
+            port: *port,
+        }),
+        Endpoint::Direct | Endpoint::Mpi { .. } | Endpoint::Ssh { .. } | Endpoint::S3 { .. } => {
+            None
+        }
     }
 }
 
@@ -79,11 +89,11 @@ pub(crate) struct Remote {
 
 impl Remote {
     pub(super) fn new(session: Arc<Session>, uri: Uri, shown: Vec<u8>) -> Self {
-        Self { session, uri, shown }
-    }
-
-    pub(crate) fn session(&self) -> &Arc<Session> {
-        &self.session
+        Self {
+            session,
+            uri,
+            shown,
+        }
     }
 
     pub(crate) fn uri(&self) -> &Uri {
@@ -100,20 +110,34 @@ impl Remote {
             shown.push(b'/');
         }
         shown.extend_from_slice(name);
-        Self { session: Arc::clone(&self.session), uri: self.uri.join(name), shown }
+        Self {
+            session: Arc::clone(&self.session),
+            uri: self.uri.join(name),
+            shown,
+        }
     }
 
     pub(super) fn parent(&self) -> Option<Self> {
         let path = self.uri.path.parent()?;
-        let uri = Uri { endpoint: self.uri.endpoint.clone(), path };
+        let uri = Uri {
+            endpoint: self.uri.endpoint.clone(),
+            path,
+        };
         // What the user wrote, if it has a parent that means the same.
-        let shown = match self.file_name().and_then(|name| self.shown.strip_suffix(&name[..])) {
+        let shown = match self
+            .file_name()
+            .and_then(|name| self.shown.strip_suffix(&name[..]))
+        {
             Some(above) if above.ends_with(b"/") && above.len() > 1 && !above.ends_with(b"://") => {
                 above[..above.len() - 1].to_vec()
             }
             _ => uri.to_bytes(),
         };
-        Some(Self { session: Arc::clone(&self.session), uri, shown })
+        Some(Self {
+            session: Arc::clone(&self.session),
+            uri,
+            shown,
+        })
     }
 
     pub(super) fn file_name(&self) -> Option<Vec<u8>> {
@@ -129,7 +153,10 @@ impl Remote {
     }
 
     pub(super) fn list(&self) -> Outcome<Vec<Vec<u8>>> {
-        let handle = self.session.open(self.at(), OpenFlags::DIRECTORY, 0)?.handle;
+        let handle = self
+            .session
+            .open(self.at(), OpenFlags::DIRECTORY, 0)?
+            .handle;
         let mut names = Vec::new();
         let mut cookie = 0;
         loop {
@@ -169,15 +196,22 @@ impl Remote {
     }
 
     pub(super) fn set_mode(&self, mode: u32) -> Outcome<()> {
-        Ok(self.session.set_attributes(self.at(), true, &mode_only(mode))?)
+        Ok(self
+            .session
+            .set_attributes(self.at(), true, &mode_only(mode))?)
     }
 
     pub(super) fn set_times(&self, atime: Moment, mtime: Moment) -> Outcome<()> {
-        Ok(self.session.set_attributes(self.at(), true, &times_only(atime, mtime))?)
+        Ok(self
+            .session
+            .set_attributes(self.at(), true, &times_only(atime, mtime))?)
     }
 
     pub(super) fn sync_directory(&self) -> Outcome<()> {
-        let handle = self.session.open(self.at(), OpenFlags::DIRECTORY, 0)?.handle;
+        let handle = self
+            .session
+            .open(self.at(), OpenFlags::DIRECTORY, 0)?
+            .handle;
         let synced = handle.sync(false);
         handle.close();
         Ok(synced?)
@@ -201,19 +235,20 @@ impl Remote {
 
     pub(super) fn create(&self, mode: u32) -> Outcome<RemoteOpen> {
         let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE;
-        Ok(RemoteOpen::new(self.session.open(self.at(), flags, mode & !umask())?))
-    }
-
-    /// The same path at the root, for asking whether the service answers at all.
-    pub(crate) fn root(&self) -> Self {
-        let uri = Uri { endpoint: self.uri.endpoint.clone(), path: RemotePath::default() };
-        Self { session: Arc::clone(&self.session), shown: uri.to_bytes(), uri }
+        Ok(RemoteOpen::new(self.session.open(
+            self.at(),
+            flags,
+            mode & !umask(),
+        )?))
     }
 }
 
 pub(super) fn meta(found: &Attributes) -> Meta {
     // Seconds before 1970 wrap on the wire.
-    let moment = |time: Time| Moment { seconds: time.seconds as i64, nanoseconds: time.nanoseconds as u32 };
+    let moment = |time: Time| Moment {
+        seconds: time.seconds as i64,
+        nanoseconds: time.nanoseconds as u32,
+    };
     Meta {
         mode: found.mode,
         size: found.size,
@@ -229,13 +264,26 @@ pub(super) fn meta(found: &Attributes) -> Meta {
 }
 
 pub(super) fn mode_only(mode: u32) -> SetAttributes {
-    SetAttributes { valid: SetattrMask::MODE, mode, ..SetAttributes::default() }
+    SetAttributes {
+        valid: SetattrMask::MODE,
+        mode,
+        ..SetAttributes::default()
+    }
 }
 
 pub(super) fn times_only(atime: Moment, mtime: Moment) -> SetAttributes {
-    let time = |moment: Moment| Time { seconds: moment.seconds as u64, nanoseconds: moment.nanoseconds.into() };
-    let valid = SetattrMask::ATIME | SetattrMask::ATIME_SET | SetattrMask::MTIME | SetattrMask::MTIME_SET;
-    SetAttributes { valid, atime: time(atime), mtime: time(mtime), ..SetAttributes::default() }
+    let time = |moment: Moment| Time {
+        seconds: moment.seconds as u64,
+        nanoseconds: moment.nanoseconds.into(),
+    };
+    let valid =
+        SetattrMask::ATIME | SetattrMask::ATIME_SET | SetattrMask::MTIME | SetattrMask::MTIME_SET;
+    SetAttributes {
+        valid,
+        atime: time(atime),
+        mtime: time(mtime),
+        ..SetAttributes::default()
+    }
 }
 
 /// The process's umask: services take a mode as it is.
@@ -245,6 +293,8 @@ fn umask() -> u32 {
         // umask(2) only sets; /proc tells without a moment in which files of other threads get the wrong mode.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let field = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-        field.and_then(|text| u32::from_str_radix(text.trim(), 8).ok()).unwrap_or(0o022)
+        field
+            .and_then(|text| u32::from_str_radix(text.trim(), 8).ok())
+            .unwrap_or(0o022)
     })
 }
