@@ -1,0 +1,320 @@
+//! What one process knows: settings, sessions, the working directory.
+//!
+//! It stands behind one pointer so that a forked child, which must not wait for locks that threads of
+//! its parent held, starts with a fresh one ([`renew`]).
+
+use std::ffi::{CStr, c_char, c_int};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use address::{Endpoint, Resolved, Settings, Uri};
+use client::{Exchange, Options, Session, SocketDial};
+use p9::Errno;
+
+use crate::description::Description;
+use crate::ops::memory::Mappings;
+use crate::remote::Remote;
+use crate::{own, table};
+
+/// Symbolic links with absolute targets that one path may lead through (path_resolution(7)).
+const LINKS_MAX: usize = 40;
+
+/// The knowledge of a process.
+pub(crate) struct Context {
+    pub(crate) settings: Settings,
+    remotes: Mutex<Vec<(Endpoint, Arc<Remote>)>>,
+    local: Mutex<Option<Arc<dyn Exchange>>>,
+    /// Shared mappings of files.
+    pub(crate) mappings: Mappings,
+    /// Descriptions that no descriptor stands for.
+    pub(crate) unused: Mutex<Vec<&'static Description>>,
+    /// The working directory as the program knows it, when it is a redirected one.
+    cwd: RwLock<Option<Vec<u8>>>,
+}
+
+static CONTEXT: AtomicPtr<Context> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Relative paths may lead to a service: the working directory is redirected, or a mapped prefix
+/// lies below it.
+static CWD_MATTERS: AtomicBool = AtomicBool::new(false);
+
+/// Some prefix is mapped.
+static HAS_ROUTES: AtomicBool = AtomicBool::new(false);
+
+/// Starts with settings from the environment, before the first hook can be entered.
+pub(crate) fn start(settings: Settings) {
+    HAS_ROUTES.store(!settings.routes.is_empty(), Ordering::Relaxed);
+    install(settings, None);
+    local_cwd_changed();
+}
+
+fn install(settings: Settings, cwd: Option<Vec<u8>>) {
+    let context = Context {
+        settings,
+        remotes: Mutex::default(),
+        local: Mutex::default(),
+        mappings: Mappings::default(),
+        unused: Mutex::default(),
+        cwd: RwLock::new(cwd),
+    };
+    CONTEXT.store(Box::into_raw(Box::new(context)), Ordering::Release);
+}
+
+/// In a forked child: begins anew. What the parent had is left where it is, because its locks may
+/// be held by threads that do not exist here.
+pub(crate) fn renew(cwd: Option<Vec<u8>>) {
+    let settings = context().settings.clone();
+    install(settings, cwd);
+}
+
+/// The process's context. Only called by hooks, which are entered after [`start`].
+pub(crate) fn context() -> &'static Context {
+    // SAFETY: set by `start` from a leaked box before any hook is installed; never freed.
+    unsafe { &*CONTEXT.load(Ordering::Acquire) }
+}
+
+/// A path that leads to a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) uri: Uri,
+}
+
+fn text<'a>(path: *const c_char) -> &'a [u8] {
+    // SAFETY: callers pass the program's path argument after checking it for NULL; POSIX makes it
+    // a NUL-terminated string that lives through the call.
+    unsafe { CStr::from_ptr(path) }.to_bytes()
+}
+
+/// Whether a path might lead to a service: the cheap test of every path hook. A NULL path never
+/// does, so that libc answers EFAULT.
+#[inline]
+pub(crate) fn may_be_far(dir: c_int, path: *const c_char) -> bool {
+    if path.is_null() {
+        return false;
+    }
+    // SAFETY: not NULL, and NUL-terminated by contract, so a first byte exists.
+    let first = unsafe { *path } as u8;
+    if first == b'/' {
+        if !HAS_ROUTES.load(Ordering::Relaxed) {
+            return address::detect(text(path)).is_some();
+        }
+    } else if dir == libc::AT_FDCWD {
+        if !CWD_MATTERS.load(Ordering::Relaxed) && first != b'.' {
+            return address::detect(text(path)).is_some();
+        }
+    } else if table::is_ours(dir) {
+        return true;
+    }
+    far(dir, text(path))
+}
+
+#[cold]
+fn far(dir: c_int, path: &[u8]) -> bool {
+    if address::detect(path).is_some() {
+        return true;
+    }
+    if path.first() != Some(&b'/') {
+        if dir != libc::AT_FDCWD {
+            return false;
+        }
+        if CWD_MATTERS.load(Ordering::Relaxed) {
+            return locate_bytes(dir, path).is_some();
+        }
+        // `..` may lead up and down into a mapped prefix; a plain `./x` cannot.
+        let climbs = HAS_ROUTES.load(Ordering::Relaxed) && path.starts_with(b"..");
+        return climbs && locate_bytes(dir, path).is_some();
+    }
+    matches!(context().settings.routes.resolve(b"", path), Resolved::Remote(_))
+}
+
+/// Where a path leads; `None`: not to a service.
+pub(crate) fn locate(dir: c_int, path: *const c_char) -> Option<Place> {
+    locate_bytes(dir, text(path))
+}
+
+/// As [`locate`], for a path in bytes.
+pub(crate) fn locate_bytes(dir: c_int, path: &[u8]) -> Option<Place> {
+    if let Some(found) = address::detect(path) {
+        return Some(Place { uri: Uri::parse(&path[found.start..]).ok()? });
+    }
+    if path.first() != Some(&b'/') && dir != libc::AT_FDCWD {
+        let description = table::get(dir)?;
+        return Some(Place { uri: description.uri()?.join(path) });
+    }
+    let context = context();
+    let virtual_cwd = context.cwd.read().unwrap_or_else(PoisonError::into_inner).clone();
+    match &virtual_cwd {
+        Some(cwd) if path.first() != Some(&b'/') && cwd.first() != Some(&b'/') => {
+            Some(Place { uri: Uri::parse(cwd).ok()?.join(path) })
+        }
+        _ => {
+            let cwd = if path.first() == Some(&b'/') {
+                Vec::new()
+            } else {
+                virtual_cwd.or_else(kernel_cwd)?
+            };
+            match context.settings.routes.resolve(&cwd, path) {
+                Resolved::Remote(hit) => Some(Place { uri: hit.uri() }),
+                Resolved::Local | Resolved::LocalCleaned => None,
+            }
+        }
+    }
+}
+
+fn kernel_cwd() -> Option<Vec<u8>> {
+    rustix::process::getcwd(Vec::new()).ok().map(|cwd| cwd.into_bytes())
+}
+
+/// The redirected working directory as the program knows it.
+pub(crate) fn virtual_cwd() -> Option<Vec<u8>> {
+    context().cwd.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// In a forked child: the parent's working directory, without waiting for a lock.
+pub(crate) fn inherited_virtual_cwd() -> Option<Vec<u8>> {
+    match context().cwd.try_read() {
+        Ok(cwd) => cwd.clone(),
+        // The parent was changing it as it forked; the kernel's directory has the same name.
+        Err(_) => crate::ops::namespace::inherited_cwd(),
+    }
+}
+
+/// Records a redirected working directory, or that it is a local one again.
+pub(crate) fn set_virtual_cwd(cwd: Option<Vec<u8>>) {
+    let is_far = cwd.is_some();
+    *context().cwd.write().unwrap_or_else(PoisonError::into_inner) = cwd;
+    if is_far {
+        CWD_MATTERS.store(true, Ordering::Relaxed);
+    } else {
+        local_cwd_changed();
+    }
+}
+
+/// Whether some prefix is mapped.
+pub(crate) fn routes_exist() -> bool {
+    HAS_ROUTES.load(Ordering::Relaxed)
+}
+
+/// Whether the working directory is a redirected one.
+pub(crate) fn cwd_is_far() -> bool {
+    CWD_MATTERS.load(Ordering::Relaxed) && virtual_cwd().is_some()
+}
+
+/// After chdir(2) to a local directory: does a mapped prefix lie below it?
+pub(crate) fn local_cwd_changed() {
+    if !HAS_ROUTES.load(Ordering::Relaxed) {
+        CWD_MATTERS.store(false, Ordering::Relaxed);
+        return;
+    }
+    let matters = match kernel_cwd() {
+        Some(cwd) => {
+            let below = |prefix: &[u8]| {
+                cwd == b"/" || prefix.strip_prefix(&cwd[..]).is_some_and(|rest| rest.starts_with(b"/"))
+            };
+            context().settings.routes.iter().any(|route| below(route.prefix()))
+        }
+        None => true,
+    };
+    CWD_MATTERS.store(matters, Ordering::Relaxed);
+}
+
+impl Place {
+    /// The path as the program would write it: below a mapped prefix, else the URI.
+    pub(crate) fn visible_path(&self) -> Vec<u8> {
+        context().settings.routes.path_of(&self.uri)
+    }
+
+    /// The service.
+    pub(crate) fn remote(&self) -> Result<Arc<Remote>, Errno> {
+        context().remote(&self.uri.endpoint)
+    }
+
+    /// Runs an operation on this place, and again where an absolute symbolic link leads, as long
+    /// as that is a service too.
+    pub(crate) fn run<T>(
+        &self,
+        mut operation: impl FnMut(&Remote, &[u8], &Place) -> client::Result<T>,
+    ) -> Result<T, Errno> {
+        let mut place = self.clone();
+        for _ in 0..LINKS_MAX {
+            let remote = place.remote()?;
+            match operation(&remote, place.uri.path.as_bytes(), &place) {
+                Err(client::Error::AbsoluteLink { mut target, rest }) => {
+                    if !rest.is_empty() {
+                        target.push(b'/');
+                        target.extend_from_slice(&rest);
+                    }
+                    place = locate_bytes(libc::AT_FDCWD, &target).ok_or(Errno::EXDEV)?;
+                }
+                Ok(value) => return Ok(value),
+                Err(error) => return Err(error.to_errno()),
+            }
+        }
+        Err(Errno::ELOOP)
+    }
+}
+
+impl Context {
+    /// A service, by its first use. Connections are made when something is asked of it.
+    pub(crate) fn remote(&self, endpoint: &Endpoint) -> Result<Arc<Remote>, Errno> {
+        let mut remotes = self.remotes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, remote)) = remotes.iter().find(|(known, _)| known == endpoint) {
+            return Ok(remote.clone());
+        }
+        let options = self.options();
+        let session = match endpoint {
+            Endpoint::Direct => Session::new(Box::new(client::direct(self.local()?)), options),
+            Endpoint::Unix(name) => {
+                let runtime = std::env::var_os("XDG_RUNTIME_DIR");
+                let uid = rustix::process::getuid().as_raw();
+                let path = name.resolve(runtime.as_deref().map(Path::new), uid);
+                Session::new(Box::new(dial(client::Place::Unix(path))), options)
+            }
+            Endpoint::Tcp { host, port } => {
+                Session::new(Box::new(dial(client::Place::Tcp { host: host.clone(), port: *port })), options)
+            }
+            // These need more than a plain socket; the agent that brings it comes later.
+            Endpoint::Mpi { .. } | Endpoint::Ssh { .. } | Endpoint::S3 { .. } => {
+                return Err(Errno::EOPNOTSUPP);
+            }
+        };
+        let remote = Arc::new(Remote::new(session));
+        remotes.push((endpoint.clone(), remote.clone()));
+        Ok(remote)
+    }
+
+    /// The services in use.
+    pub(crate) fn remotes(&self) -> Vec<Arc<Remote>> {
+        let remotes = self.remotes.lock().unwrap_or_else(PoisonError::into_inner);
+        remotes.iter().map(|(_, remote)| remote.clone()).collect()
+    }
+
+    fn options(&self) -> Options {
+        let wanted = self.settings.client;
+        Options {
+            msize: wanted.msize_bytes,
+            read_ahead_max: wanted.read_ahead_bytes as usize,
+            write_behind_max: wanted.write_behind_bytes as usize,
+            reconnect_for: Duration::from_secs(wanted.reconnect_seconds.into()),
+            ..Options::default()
+        }
+    }
+
+    /// The stores of this process, behind `scdc:///`.
+    fn local(&self) -> Result<Arc<dyn Exchange>, Errno> {
+        let mut local = self.local.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(service) = &*local {
+            return Ok(service.clone());
+        }
+        let service = own::service(&self.settings.stores)?;
+        *local = Some(service.clone());
+        Ok(service)
+    }
+}
+
+/// Dials with sockets that stay out of the program's way.
+fn dial(place: client::Place) -> SocketDial {
+    SocketDial { move_away: own::keep_away, ..SocketDial::new(place) }
+}
