@@ -43,8 +43,10 @@ pub(crate) struct Advice {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Stream {
-    /// Where the next read is expected.
+    /// Where the next read was expected.
     next: u64,
+    /// Up to here reads need not have been noted.
+    consult_at: u64,
     window: u64,
     /// The window has proven right when reads come to here.
     grow_at: u64,
@@ -90,6 +92,7 @@ impl ReadAhead {
         let request_len = self.request_len(window, read.len());
         let full = read.end().saturating_add(request_len);
         let consult_at = if window < share { grow_at } else { full };
+        self.streams[index].consult_at = consult_at;
         Advice { window, request_len, consult_at }
     }
 
@@ -99,7 +102,7 @@ impl ReadAhead {
         let window = if read.start() == 0 { FIRST_WINDOW.max(read.len()) } else { 0 };
         let grow_at = read.end().max(window / 2);
         let oldest = (0..STREAMS).min_by_key(|&i| self.streams[i].used).unwrap_or(0);
-        self.streams[oldest] = Stream { next: 0, window, grow_at, used: 0 };
+        self.streams[oldest] = Stream { window, grow_at, ..Stream::default() };
         oldest
     }
 
@@ -123,7 +126,9 @@ impl ReadAhead {
 
 impl Stream {
     fn continues_with(&self, offset: u64) -> bool {
-        self.used > 0 && offset.abs_diff(self.next) <= SLACK
+        let from = self.next.saturating_sub(SLACK);
+        let to = self.consult_at.max(self.next).saturating_add(SLACK);
+        self.used > 0 && (from..=to).contains(&offset)
     }
 }
 

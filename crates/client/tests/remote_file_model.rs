@@ -8,6 +8,7 @@ use std::time::Duration;
 use memory::{Memory, open};
 use p9::OpenFlags;
 use proptest::prelude::*;
+use proptest::test_runner::TestCaseResult;
 
 /// Room in which offsets fall.
 const SPAN: u64 = 200 * 1024;

@@ -93,7 +93,7 @@ impl Core {
         let advice = state.ahead.note(read);
         state.consult_at = advice.consult_at;
         let mut filled = 0;
-        let mut ends_seen = 0;
+        let mut end_seen_at = None;
         while filled < target.len() {
             let at = offset + filled as u64;
             let rest = &mut target[filled..];
@@ -125,15 +125,14 @@ impl Core {
                 Ok(Fetched::Direct(count)) => filled += count,
                 Ok(Fetched::Cached) => {}
                 Ok(Fetched::End) => {
-                    ends_seen += 1;
-                    if ends_seen == 1 && !state.writes.is_empty() {
-                        // Before a write behind the end there are zeros, once it is executed.
-                        self.settle_locked(&mut state);
-                        continue;
+                    if end_seen_at.replace(at) == Some(at) {
+                        // Somebody made the file shorter.
+                        state.forget_reads();
+                        break;
                     }
-                    // Somebody made the file shorter.
-                    state.forget_reads();
-                    break;
+                    // Before a write behind the end there are zeros, once it is executed; and
+                    // what was read ahead may have been read before that.
+                    self.settle_locked(&mut state);
                 }
                 // What was read before counts; who comes again is told.
                 Err(_) if filled > 0 => break,

@@ -1,6 +1,6 @@
 //! A flat directory of files in memory, served to test remote files: it executes reads and writes
 //! that are outstanding together in any order, runs out of space, and hangs up.
-#![allow(dead_code)]
+#![allow(dead_code, unreachable_pub)]
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Write};
