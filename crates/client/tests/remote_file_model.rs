@@ -112,7 +112,7 @@ fn run(steps: Vec<Step>, seed: u64, appends: bool, cut_every: Option<usize>) -> 
         faults.cut_every = cut_every;
     });
     let session = service.session(|options| {
-        options.msize = if seed % 3 == 0 { 1024 * 1024 + 4096 } else { 12 * 1024 };
+        options.msize = if seed.is_multiple_of(3) { 1024 * 1024 + 4096 } else { 12 * 1024 };
         options.read_ahead_max = 1 << (13 + seed % 8);
         options.write_behind_max = [0, 20_000, 16 << 20][(seed % 5).min(2) as usize];
     });
