@@ -10,7 +10,7 @@ use p9::{Attributes, SetAttributes, SetattrMask};
 
 use crate::error::Result;
 use crate::handle::Handle;
-use crate::namespace::Opened;
+use crate::opening::Opened;
 use core::Core;
 
 /// An open remote file, shared by all descriptors of a process that came from one open(2). All

@@ -8,7 +8,8 @@
 //! 1. A [`Session`] stands for one service; it dials when first needed and again when the
 //!    connection breaks.
 //! 2. [`Session::open`] walks, opens, asks for attributes and reads the first bytes in one batch,
-//!    and gives a [`RemoteFile`].
+//!    and gives a [`Handle`]. Symbolic links and `..` are resolved here, because services walk
+//!    through neither.
 //! 3. [`RemoteFile::read_at`] answers from what read-ahead has requested already; requests are
 //!    outstanding on the [`Connection`] long before their data is asked for.
 //! 4. Whoever waits for a reply reads the socket, also on behalf of the other threads
@@ -25,6 +26,7 @@ mod link;
 mod live;
 mod lock;
 mod namespace;
+mod opening;
 mod options;
 mod path;
 mod readahead;
@@ -41,7 +43,7 @@ pub use file::RemoteFile;
 pub use handle::{FirstRead, Handle, O_PATH};
 pub use link::{Exchange, Link};
 pub use lock::Lock;
-pub use namespace::Opened;
+pub use opening::Opened;
 pub use options::Options;
 pub use session::{At, Repeat, Session};
 pub use siblings::Registry;

@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::lock;
 use crate::readahead::ReadAhead;
-use crate::namespace::Opened;
+use crate::opening::Opened;
 use crate::session::{Repeat, Session};
 use crate::siblings::Siblings;
 use crate::writebehind::WriteBehind;
