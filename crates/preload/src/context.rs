@@ -3,14 +3,14 @@
 //! It stands behind one pointer so that a forked child, which must not wait for locks that threads of
 //! its parent held, starts with a fresh one ([`renew`]).
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, CString, c_char, c_int};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use address::{Endpoint, Resolved, Settings, Uri};
-use client::{Exchange, Options, Session, SocketDial};
+use client::{At, Exchange, Handle, Options, Session, SocketDial};
 use p9::Errno;
 
 use crate::description::Description;
@@ -76,9 +76,31 @@ pub(crate) fn context() -> &'static Context {
 }
 
 /// A path that leads to a service.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone)]
 pub(crate) struct Place {
     pub(crate) uri: Uri,
+    /// The open directory that the path is relative to, so that it means the same after the directory
+    /// was renamed.
+    start: Option<Start>,
+}
+
+#[derive(Clone)]
+struct Start {
+    directory: Arc<Handle>,
+    path: Vec<u8>,
+}
+
+/// Where a path leads.
+pub(crate) enum Located {
+    /// To a service.
+    Far(Place),
+    /// To a local file, by `..` out of a mapped prefix, where the kernel could not follow: this is the
+    /// path without them.
+    Near(CString),
+    /// To a local file, as it stands.
+    Here,
+    /// Nowhere: it is too long, or what looks like an address cannot be one.
+    Nowhere(Errno),
 }
 
 fn text<'a>(path: *const c_char) -> &'a [u8] {
@@ -98,7 +120,8 @@ pub(crate) fn may_be_far(dir: c_int, path: *const c_char) -> bool {
     let first = unsafe { *path } as u8;
     if first == b'/' {
         if !HAS_ROUTES.load(Ordering::Relaxed) {
-            return address::detect(text(path)).is_some();
+            let path = text(path);
+            return address::detect(path).is_some() || descriptor_name(path).is_some();
         }
     } else if dir == libc::AT_FDCWD {
         if !CWD_MATTERS.load(Ordering::Relaxed) && first != b'.' {
@@ -120,47 +143,85 @@ fn far(dir: c_int, path: &[u8]) -> bool {
             return false;
         }
         if CWD_MATTERS.load(Ordering::Relaxed) {
-            return locate_bytes(dir, path).is_some();
+            return !matches!(locate_bytes(dir, path), Located::Here);
         }
         // `..` may lead up and down into a mapped prefix; a plain `./x` cannot.
         let climbs = HAS_ROUTES.load(Ordering::Relaxed) && path.starts_with(b"..");
-        return climbs && locate_bytes(dir, path).is_some();
+        return climbs && !matches!(locate_bytes(dir, path), Located::Here);
     }
-    matches!(context().settings.routes.resolve(b"", path), Resolved::Remote(_))
+    !matches!(context().settings.routes.resolve(b"", path), Resolved::Local)
+        || descriptor_name(path).is_some()
 }
 
-/// Where a path leads; `None`: not to a service.
-pub(crate) fn locate(dir: c_int, path: *const c_char) -> Option<Place> {
+/// Where a path leads.
+pub(crate) fn locate(dir: c_int, path: *const c_char) -> Located {
     locate_bytes(dir, text(path))
 }
 
 /// As [`locate`], for a path in bytes.
-pub(crate) fn locate_bytes(dir: c_int, path: &[u8]) -> Option<Place> {
+pub(crate) fn locate_bytes(dir: c_int, path: &[u8]) -> Located {
+    // PATH_MAX counts the NUL.
+    if path.len() >= libc::PATH_MAX as usize {
+        return Located::Nowhere(Errno::ENAMETOOLONG);
+    }
     if let Some(found) = address::detect(path) {
-        return Some(Place { uri: Uri::parse(&path[found.start..]).ok()? });
+        return Place::at_uri(Uri::parse(&path[found.start..]));
     }
-    if path.first() != Some(&b'/') && dir != libc::AT_FDCWD {
-        let description = table::get(dir)?;
-        return Some(Place { uri: description.uri()?.join(path) });
+    if let Some(fd) = descriptor_name(path) {
+        return match table::get(fd).and_then(Description::uri) {
+            Some(uri) => Located::Far(Place::new(uri)),
+            None => Located::Here,
+        };
     }
-    let context = context();
-    let virtual_cwd = context.cwd.read().unwrap_or_else(PoisonError::into_inner).clone();
-    match &virtual_cwd {
-        Some(cwd) if path.first() != Some(&b'/') && cwd.first() != Some(&b'/') => {
-            Some(Place { uri: Uri::parse(cwd).ok()?.join(path) })
+    let relative = path.first() != Some(&b'/');
+    if relative && dir != libc::AT_FDCWD {
+        return match table::get(dir) {
+            Some(description) => description.below(dir, path),
+            None => Located::Here,
+        };
+    }
+    let virtual_cwd = if relative { virtual_cwd() } else { None };
+    let cwd = match virtual_cwd {
+        Some(cwd) if cwd.first() != Some(&b'/') => {
+            return Place::at_uri(Uri::parse(&cwd).map(|uri| uri.join(path)));
         }
-        _ => {
-            let cwd = if path.first() == Some(&b'/') {
-                Vec::new()
-            } else {
-                virtual_cwd.or_else(kernel_cwd)?
-            };
-            match context.settings.routes.resolve(&cwd, path) {
-                Resolved::Remote(hit) => Some(Place { uri: hit.uri() }),
-                Resolved::Local | Resolved::LocalCleaned => None,
+        Some(cwd) => cwd,
+        None if relative => kernel_cwd().unwrap_or_default(),
+        None => Vec::new(),
+    };
+    match context().settings.routes.resolve(&cwd, path) {
+        Resolved::Remote(hit) => Located::Far(Place::new(hit.uri())),
+        Resolved::LocalCleaned => {
+            let whole = if relative { [&cwd[..], b"/", path].concat() } else { path.to_vec() };
+            match CString::new(address::clean_absolute(&whole)) {
+                Ok(cleaned) => Located::Near(cleaned),
+                Err(_) => Located::Here,
             }
         }
+        Resolved::Local => Located::Here,
     }
+}
+
+/// The redirected descriptor that a path names as a descriptor: `/dev/stdin`, `/dev/fd/3`,
+/// `/proc/self/fd/3`. The kernel would open what stands behind the descriptor, which is the state of
+/// the open file and not its content.
+fn descriptor_name(path: &[u8]) -> Option<c_int> {
+    if !table::any() {
+        return None;
+    }
+    let number = match path {
+        b"/dev/stdin" => 0,
+        b"/dev/stdout" => 1,
+        b"/dev/stderr" => 2,
+        _ => {
+            let own = format!("/proc/{}/fd/", rustix::process::getpid().as_raw_nonzero());
+            let prefixes: [&[u8]; 4] =
+                [b"/dev/fd/", b"/proc/self/fd/", b"/proc/thread-self/fd/", own.as_bytes()];
+            let digits = prefixes.iter().find_map(|prefix| path.strip_prefix(*prefix))?;
+            std::str::from_utf8(digits).ok()?.parse().ok()?
+        }
+    };
+    table::is_ours(number).then_some(number)
 }
 
 fn kernel_cwd() -> Option<Vec<u8>> {
@@ -221,6 +282,40 @@ pub(crate) fn local_cwd_changed() {
 }
 
 impl Place {
+    /// A place by its address.
+    pub(crate) fn new(uri: Uri) -> Self {
+        Self { uri, start: None }
+    }
+
+    fn at_uri(uri: Result<Uri, address::AddressError>) -> Located {
+        match uri {
+            Ok(uri) => Located::Far(Place::new(uri)),
+            Err(error) => Located::Nowhere(Errno::from_raw(error.to_errno())),
+        }
+    }
+
+    /// A place relative to an open directory whose address is `uri`.
+    pub(crate) fn below(directory: Arc<Handle>, uri: &Uri, path: &[u8]) -> Self {
+        let start = Start { directory, path: path.to_vec() };
+        Self { uri: uri.join(path), start: Some(start) }
+    }
+
+    fn at(&self) -> At<'_> {
+        match &self.start {
+            Some(start) => At::dir(&start.directory, &start.path),
+            None => At::root(self.uri.path.as_bytes()),
+        }
+    }
+
+    /// Two places on one service, for rename(2) and link(2).
+    pub(crate) fn run_with<T>(
+        &self,
+        other: &Place,
+        mut operation: impl FnMut(&Remote, At<'_>, At<'_>) -> client::Result<T>,
+    ) -> Result<T, Errno> {
+        self.run(|remote, at, _| operation(remote, at, other.at()))
+    }
+
     /// The path as the program would write it: below a mapped prefix, else the URI.
     pub(crate) fn visible_path(&self) -> Vec<u8> {
         context().settings.routes.path_of(&self.uri)
@@ -235,18 +330,23 @@ impl Place {
     /// as that is a service too.
     pub(crate) fn run<T>(
         &self,
-        mut operation: impl FnMut(&Remote, &[u8], &Place) -> client::Result<T>,
+        mut operation: impl FnMut(&Remote, At<'_>, &Place) -> client::Result<T>,
     ) -> Result<T, Errno> {
         let mut place = self.clone();
         for _ in 0..LINKS_MAX {
             let remote = place.remote()?;
-            match operation(&remote, place.uri.path.as_bytes(), &place) {
+            match operation(&remote, place.at(), &place) {
                 Err(client::Error::AbsoluteLink { mut target, rest }) => {
                     if !rest.is_empty() {
                         target.push(b'/');
                         target.extend_from_slice(&rest);
                     }
-                    place = locate_bytes(libc::AT_FDCWD, &target).ok_or(Errno::EXDEV)?;
+                    place = match locate_bytes(libc::AT_FDCWD, &target) {
+                        Located::Far(place) => place,
+                        // A service's link to one of our local files is nothing to follow.
+                        Located::Near(_) | Located::Here => return Err(Errno::EXDEV),
+                        Located::Nowhere(errno) => return Err(errno),
+                    };
                 }
                 Ok(value) => return Ok(value),
                 Err(error) => return Err(error.to_errno()),

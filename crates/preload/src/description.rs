@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use address::Uri;
-use client::{Handle, RemoteFile};
+use client::{At, Handle, RemoteFile};
 use p9::{Errno, OpenFlags};
 
-use crate::context::{Place, context};
+use crate::context::{Located, Place, context};
 use crate::listing::Listing;
 use crate::remote::Opened;
 use crate::state::State;
@@ -41,6 +41,9 @@ pub(crate) struct Live {
     pub(crate) content: Content,
     /// This process has taken a lock on the file.
     pub(crate) locked: bool,
+    /// A second opening of the file that holds flock(2)'s lock, where this one's mode does not
+    /// allow it.
+    pub(crate) lock_file: Option<Arc<RemoteFile>>,
 }
 
 #[derive(Default)]
@@ -135,7 +138,7 @@ pub(crate) fn adopt(fd: c_int) -> bool {
 impl Live {
     fn from_state(state: Arc<State>) -> Option<Self> {
         let uri = Uri::parse(state.address()).ok()?;
-        Some(Self { state, uri, content: Content::Unopened, locked: false })
+        Some(Self { state, uri, content: Content::Unopened, locked: false, lock_file: None })
     }
 
     fn flags(&self) -> OpenFlags {
@@ -144,7 +147,7 @@ impl Live {
 
     /// Opens what was known by its state only.
     fn open(&mut self) -> Result<(), Errno> {
-        let place = Place { uri: self.uri.clone() };
+        let place = Place::new(self.uri.clone());
         let remote = place.remote()?;
         let flags = self.state.flags();
         if flags & PATH_ONLY != 0 {
@@ -152,9 +155,8 @@ impl Live {
             return Ok(());
         }
         let flags = OpenFlags::from_bits_retain(flags & !OPENING_ONLY);
-        let opened = remote
-            .open(self.uri.path.as_bytes(), flags, 0)
-            .map_err(|error| error.to_errno())?;
+        let at = At::root(self.uri.path.as_bytes());
+        let opened = remote.open(at, flags, 0).map_err(|error| error.to_errno())?;
         if opened.qid().path != self.state.qid_path() {
             // Another file has taken the name: the one that was open cannot be reached any more.
             return Err(Errno::ESTALE);
@@ -204,6 +206,22 @@ impl Live {
         match &self.content {
             Content::File(file) => Ok((file, &self.state)),
             _ => Err(Errno::EBADF),
+        }
+    }
+
+    /// The file opened for reading and writing, to hold a lock.
+    pub(crate) fn file_to_lock(&mut self) -> Result<Arc<RemoteFile>, Errno> {
+        if let Some(file) = &self.lock_file {
+            return Ok(file.clone());
+        }
+        let place = Place::new(self.uri.clone());
+        let opened = place.run(|remote, at, _| remote.open(at, OpenFlags::READ_WRITE, 0))?;
+        match opened {
+            Opened::File(file, qid) if qid.path == self.state.qid_path() => {
+                self.lock_file = Some(file.clone());
+                Ok(file)
+            }
+            _ => Err(Errno::ESTALE),
         }
     }
 
@@ -266,17 +284,24 @@ impl Description {
         lock(&self.inner).live.as_ref().map(|live| live.uri.clone())
     }
 
-    /// The file without its lock held, where the offset does not matter.
-    pub(crate) fn file(&'static self, fd: c_int) -> Result<Arc<RemoteFile>, Errno> {
-        self.with(fd, |live| live.file().cloned())
+    /// Where a path relative to this directory leads.
+    pub(crate) fn below(&'static self, fd: c_int, path: &[u8]) -> Located {
+        let place = self.with(fd, |live| match live.content()? {
+            Content::Directory(handle, _) => Ok(Place::below(handle.clone(), &live.uri, path)),
+            Content::Name => Ok(Place::new(live.uri.join(path))),
+            Content::File(_) | Content::Unopened => Err(Errno::ENOTDIR),
+        });
+        match place {
+            Ok(place) => Located::Far(place),
+            Err(errno) => Located::Nowhere(errno),
+        }
     }
 
-    /// The open file, if it is one and was used in this process: for flushing all of them.
-    pub(crate) fn used_file(&self) -> Option<Arc<RemoteFile>> {
-        match &lock(&self.inner).live.as_ref()?.content {
-            Content::File(file) => Some(file.clone()),
-            _ => None,
-        }
+    /// Which file it is: the service, and the file's number there.
+    pub(crate) fn identity(&self) -> Option<(address::Endpoint, u64)> {
+        let inner = lock(&self.inner);
+        let live = inner.live.as_ref()?;
+        Some((live.uri.endpoint.clone(), live.state.qid_path()))
     }
 
     /// The open file, if this process has taken a lock on it.

@@ -1,7 +1,7 @@
 //! Our own use of the system: raw calls that never enter a patched function, descriptors that stay
 //! out of the program's way, and the stores of `scdc:///`.
 
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::{CStr, c_int};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
@@ -113,13 +113,38 @@ pub(crate) fn write_at(fd: c_int, data: &[u8], offset: i64) -> Result<usize, Err
     rustix::io::pwrite(borrowed(fd), data, offset as u64).map_err(errno)
 }
 
-/// chdir(2) to a local directory.
-pub(crate) fn change_directory(path: *const c_char) -> Result<(), Errno> {
-    if path.is_null() {
-        return Err(Errno::EFAULT);
-    }
-    // SAFETY: not NULL; NUL-terminated by the contract of chdir(2).
-    rustix::process::chdir(unsafe { CStr::from_ptr(path) }).map_err(errno)
+/// stat(2) of a local file.
+pub(crate) fn stat(path: &CStr, follow: bool, to: &mut libc::stat64) -> Result<(), Errno> {
+    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+    let arguments = [
+        libc::AT_FDCWD as usize,
+        path.as_ptr() as usize,
+        std::ptr::from_mut(to) as usize,
+        flags as usize,
+        0,
+        0,
+    ];
+    system_call(libc::SYS_newfstatat, arguments).map(drop)
+}
+
+/// statx(2) of a local file.
+pub(crate) fn statx(path: &CStr, flags: c_int, mask: u32, to: &mut libc::statx) -> Result<(), Errno> {
+    let arguments = [
+        libc::AT_FDCWD as usize,
+        path.as_ptr() as usize,
+        flags as usize,
+        mask as usize,
+        std::ptr::from_mut(to) as usize,
+        0,
+    ];
+    system_call(libc::SYS_statx, arguments).map(drop)
+}
+
+/// open(2) of a local file.
+pub(crate) fn open(path: &CStr, flags: c_int, mode: u32) -> Result<c_int, Errno> {
+    let arguments =
+        [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize, 0, 0];
+    system_call(libc::SYS_openat, arguments).map(|fd| fd as c_int)
 }
 
 /// fchdir(2) to a local directory.

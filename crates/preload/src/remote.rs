@@ -38,16 +38,16 @@ impl Remote {
         self.session.files().settle_all();
     }
 
-    pub(crate) fn stat(&self, path: &[u8], follow: bool) -> Result<Attributes> {
-        self.session.stat(At::root(path), follow)
+    pub(crate) fn stat(&self, at: At<'_>, follow: bool) -> Result<Attributes> {
+        self.session.stat(at, follow)
     }
 
-    pub(crate) fn set_attributes(&self, path: &[u8], follow: bool, set: &SetAttributes) -> Result<()> {
-        self.session.set_attributes(At::root(path), follow, set)
+    pub(crate) fn set_attributes(&self, at: At<'_>, follow: bool, set: &SetAttributes) -> Result<()> {
+        self.session.set_attributes(at, follow, set)
     }
 
-    pub(crate) fn open(&self, path: &[u8], flags: OpenFlags, mode: u32) -> Result<Opened> {
-        let opened = self.session.open(At::root(path), flags, mode)?;
+    pub(crate) fn open(&self, at: At<'_>, flags: OpenFlags, mode: u32) -> Result<Opened> {
+        let opened = self.session.open(at, flags, mode)?;
         if opened.attributes.is_directory() {
             return Ok(Opened::Directory(opened.handle));
         }
@@ -56,64 +56,64 @@ impl Remote {
         Ok(Opened::File(Arc::new(file), qid))
     }
 
-    pub(crate) fn make_directory(&self, path: &[u8], mode: u32) -> Result<()> {
-        self.session.make_directory(At::root(path), mode)
+    pub(crate) fn make_directory(&self, at: At<'_>, mode: u32) -> Result<()> {
+        self.session.make_directory(at, mode)
     }
 
-    pub(crate) fn remove(&self, path: &[u8], directory: bool) -> Result<()> {
-        self.session.remove(At::root(path), directory)
+    pub(crate) fn remove(&self, at: At<'_>, directory: bool) -> Result<()> {
+        self.session.remove(at, directory)
     }
 
-    pub(crate) fn rename(&self, old: &[u8], new: &[u8], no_replace: bool) -> Result<()> {
-        self.session.rename(At::root(old), At::root(new), no_replace)
+    pub(crate) fn rename(&self, old: At<'_>, new: At<'_>, no_replace: bool) -> Result<()> {
+        self.session.rename(old, new, no_replace)
     }
 
-    pub(crate) fn link(&self, old: &[u8], new: &[u8], follow: bool) -> Result<()> {
-        self.session.link(At::root(old), At::root(new), follow)
+    pub(crate) fn link(&self, old: At<'_>, new: At<'_>, follow: bool) -> Result<()> {
+        self.session.link(old, new, follow)
     }
 
-    pub(crate) fn symlink(&self, target: &[u8], path: &[u8]) -> Result<()> {
-        self.session.symlink(target, At::root(path))
+    pub(crate) fn symlink(&self, target: &[u8], at: At<'_>) -> Result<()> {
+        self.session.symlink(target, at)
     }
 
-    pub(crate) fn read_link(&self, path: &[u8]) -> Result<Vec<u8>> {
-        self.session.read_link(At::root(path))
+    pub(crate) fn read_link(&self, at: At<'_>) -> Result<Vec<u8>> {
+        self.session.read_link(at)
     }
 
-    pub(crate) fn statfs(&self, path: &[u8]) -> Result<StatFs> {
-        self.session.statfs(At::root(path))
+    pub(crate) fn statfs(&self, at: At<'_>) -> Result<StatFs> {
+        self.session.statfs(at)
     }
 
-    pub(crate) fn xattr(&self, path: &[u8], follow: bool, name: &[u8]) -> Result<Vec<u8>> {
-        self.session.xattr(At::root(path), follow, name)
+    pub(crate) fn xattr(&self, at: At<'_>, follow: bool, name: &[u8]) -> Result<Vec<u8>> {
+        self.session.xattr(at, follow, name)
     }
 
-    pub(crate) fn xattr_list(&self, path: &[u8], follow: bool) -> Result<Vec<u8>> {
+    pub(crate) fn xattr_list(&self, at: At<'_>, follow: bool) -> Result<Vec<u8>> {
         let mut flags = O_PATH;
         if !follow {
             flags |= OpenFlags::NOFOLLOW;
         }
-        self.session.open(At::root(path), flags, 0)?.handle.xattr_list()
+        self.session.open(at, flags, 0)?.handle.xattr_list()
     }
 
     pub(crate) fn set_xattr(
         &self,
-        path: &[u8],
+        at: At<'_>,
         follow: bool,
         name: &[u8],
         value: &[u8],
         flags: u32,
     ) -> Result<()> {
-        self.session.set_xattr(At::root(path), follow, name, value, flags)
+        self.session.set_xattr(at, follow, name, value, flags)
     }
 
-    pub(crate) fn remove_xattr(&self, path: &[u8], follow: bool, name: &[u8]) -> Result<()> {
-        self.session.remove_xattr(At::root(path), follow, name)
+    pub(crate) fn remove_xattr(&self, at: At<'_>, follow: bool, name: &[u8]) -> Result<()> {
+        self.session.remove_xattr(at, follow, name)
     }
 
     /// The same place by a path without symbolic links, `.` and `..`.
-    pub(crate) fn resolve(&self, path: &[u8]) -> Result<Vec<u8>> {
-        let opened = self.session.open(At::root(path), O_PATH, 0)?;
+    pub(crate) fn resolve(&self, at: At<'_>) -> Result<Vec<u8>> {
+        let opened = self.session.open(at, O_PATH, 0)?;
         Ok(opened.handle.path().to_vec())
     }
 }

@@ -12,6 +12,18 @@ use crate::table::is_ours;
 type Count = libc::size_t;
 type Offset = libc::off_t;
 
+unsafe extern "C-unwind" {
+    fn pthread_testcancel();
+}
+
+/// Redirected calls wait in places where a thread cannot be cancelled, so a pending cancellation is
+/// acted on before (pthreads(7), "cancellation points").
+fn cancellation_point() -> bool {
+    // SAFETY: no arguments; the frames that it may unwind hold nothing.
+    unsafe { pthread_testcancel() };
+    true
+}
+
 /// The program's buffer to fill.
 pub(super) fn buffer<'a>(address: *mut c_void, count: Count) -> Result<&'a mut [u8], Errno> {
     let count = count.min(ops::COUNT_MAX);
@@ -51,6 +63,11 @@ fn vectors<'a>(vectors: *const libc::iovec, count: c_int) -> Result<&'a [libc::i
     Ok(unsafe { std::slice::from_raw_parts(vectors, count) })
 }
 
+/// For functions that return the error number.
+fn return_error(errno: Errno) -> Outcome<ErrorNumber> {
+    Outcome::Fail(errno)
+}
+
 fn signed(count: Result<usize, Errno>) -> Outcome<isize> {
     count.map(|count| count as isize).into()
 }
@@ -82,13 +99,30 @@ fn v2_offset(offset: Offset) -> Option<Offset> {
     (offset != -1).then_some(offset)
 }
 
-/// Flags of preadv2(2) that change nothing for us, except that not waiting cannot be promised.
+/// Flags of preadv2(2) that are understood: hints, and those that [`write_v2`] acts on.
 fn v2_flags(flags: c_int) -> Result<(), Errno> {
-    const HARMLESS: c_int = libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC;
+    const HARMLESS: c_int =
+        libc::RWF_HIPRI | libc::RWF_DSYNC | libc::RWF_SYNC | libc::RWF_NOWAIT | libc::RWF_APPEND;
     if flags & !HARMLESS == 0 { Ok(()) } else { Err(Errno::EOPNOTSUPP) }
 }
 
-fn after_v2(fd: c_int, flags: c_int, written: Outcome<isize>) -> Outcome<isize> {
+/// pwritev2(2) with flags that were checked.
+fn write_v2(
+    fd: c_int,
+    vectors: *const libc::iovec,
+    count: c_int,
+    offset: Offset,
+    flags: c_int,
+) -> Outcome<isize> {
+    let at = if flags & libc::RWF_APPEND == 0 {
+        v2_offset(offset)
+    } else {
+        match crate::ops::metadata::stat_open(fd) {
+            Ok((attributes, _)) => Some(attributes.size as Offset),
+            Err(errno) => return Outcome::Fail(errno),
+        }
+    };
+    let written = write_vector(fd, vectors, count, at);
     if flags & (libc::RWF_DSYNC | libc::RWF_SYNC) != 0 && matches!(written, Outcome::Handled(_)) {
         if let Err(errno) = ops::sync(fd, flags & libc::RWF_SYNC == 0) {
             return Outcome::Fail(errno);
@@ -141,9 +175,15 @@ fn transfer(from: &End, to: &End, count: Count) -> Outcome<isize> {
 }
 
 hooks! {
-    /// read(2), and its form without a cancellation point that glibc's stdio uses.
-    Always [read __read_nocancel]
+    /// read(2).
+    Always [read]
     fn read(fd: c_int, address: *mut c_void, count: Count) -> isize
+    where is_ours(fd) && cancellation_point()
+    => signed(buffer(address, count).and_then(|b| ops::read(fd, b)));
+
+    /// The form that glibc's stdio uses, with locks of its own held.
+    Always [__read_nocancel]
+    fn read_not_cancelled(fd: c_int, address: *mut c_void, count: Count) -> isize
     where is_ours(fd) => signed(buffer(address, count).and_then(|b| ops::read(fd, b)));
 
     /// `_FORTIFY_SOURCE` form: the object's size is known.
@@ -153,13 +193,27 @@ hooks! {
     => signed(buffer(address, count).and_then(|b| ops::read(fd, b)));
 
     /// write(2).
-    Always [write __write_nocancel]
+    Always [write]
     fn write(fd: c_int, address: *const c_void, count: Count) -> isize
+    where is_ours(fd) && cancellation_point()
+    => signed(data(address, count).and_then(|d| ops::write(fd, d)));
+
+    /// The form without a cancellation point.
+    Always [__write_nocancel]
+    fn write_not_cancelled(fd: c_int, address: *const c_void, count: Count) -> isize
     where is_ours(fd) => signed(data(address, count).and_then(|d| ops::write(fd, d)));
 
     /// pread(2).
-    Always [pread64 pread __pread64_nocancel]
+    Always [pread64 pread]
     fn read_at(fd: c_int, address: *mut c_void, count: Count, offset: Offset) -> isize
+    where is_ours(fd) && cancellation_point()
+    => signed(buffer(address, count).and_then(|b| ops::read_at(fd, b, offset)));
+
+    /// The form without a cancellation point.
+    Always [__pread64_nocancel]
+    fn read_at_not_cancelled(
+        fd: c_int, address: *mut c_void, count: Count, offset: Offset
+    ) -> isize
     where is_ours(fd) => signed(buffer(address, count).and_then(|b| ops::read_at(fd, b, offset)));
 
     /// `_FORTIFY_SOURCE` form.
@@ -173,7 +227,8 @@ hooks! {
     /// pwrite(2).
     Always [pwrite64 pwrite __pwrite64_nocancel]
     fn write_at(fd: c_int, address: *const c_void, count: Count, offset: Offset) -> isize
-    where is_ours(fd) => signed(data(address, count).and_then(|d| ops::write_at(fd, d, offset)));
+    where is_ours(fd) && cancellation_point()
+    => signed(data(address, count).and_then(|d| ops::write_at(fd, d, offset)));
 
     /// readv(2).
     Always [readv]
@@ -211,7 +266,7 @@ hooks! {
         fd: c_int, vectors: *const libc::iovec, count: c_int, offset: Offset, flags: c_int
     ) -> isize
     where is_ours(fd) => match v2_flags(flags) {
-        Ok(()) => after_v2(fd, flags, write_vector(fd, vectors, count, v2_offset(offset))),
+        Ok(()) => write_v2(fd, vectors, count, offset, flags),
         Err(errno) => Outcome::Fail(errno),
     };
 
@@ -223,7 +278,7 @@ hooks! {
     /// fsync(2).
     Always [fsync]
     fn sync(fd: c_int) -> c_int
-    where is_ours(fd) => ops::sync(fd, false).map(|()| 0).into();
+    where is_ours(fd) && cancellation_point() => ops::sync(fd, false).map(|()| 0).into();
 
     /// fdatasync(2).
     Always [fdatasync]
@@ -265,8 +320,12 @@ hooks! {
     Always [posix_fadvise64 posix_fadvise]
     fn advise(fd: c_int, offset: Offset, length: Offset, advice: c_int) -> ErrorNumber
     where is_ours(fd) => {
-        let _ = (offset, length, advice);
-        Outcome::Handled(ErrorNumber(0))
+        let _ = offset;
+        if length < 0 || !(libc::POSIX_FADV_NORMAL..=libc::POSIX_FADV_NOREUSE).contains(&advice) {
+            return_error(Errno::EINVAL)
+        } else {
+            Outcome::Handled(ErrorNumber(0))
+        }
     };
 
     /// readahead(2): advice.
@@ -322,19 +381,32 @@ hooks! {
     where is_ours(fd)
     => signed(buffer(address, count).and_then(|b| crate::listing::fill(fd, b)));
 
-    /// isatty(3).
-    Always [isatty]
-    fn is_terminal(fd: c_int) -> c_int
-    where is_ours(fd) => {
-        crate::outcome::set_errno(Errno::ENOTTY);
-        Outcome::Fail(Errno::ENOTTY)
-    };
-
     /// ttyname_r(3).
     Always [ttyname_r]
     fn terminal_name(fd: c_int, name: *mut c_char, len: Count) -> ErrorNumber
-    where is_ours(fd) => {
-        let _ = (name, len);
-        Outcome::Fail(Errno::ENOTTY)
-    };
+    where is_ours(fd) => { let _ = (name, len); return_error(Errno::ENOTTY) };
+
+    /// tcgetattr(3): libc's makes its system call itself.
+    Always [tcgetattr]
+    fn terminal_attributes(fd: c_int, to: *mut libc::termios) -> c_int
+    where is_ours(fd) => { let _ = to; Outcome::Fail(Errno::ENOTTY) };
+
+    /// tcsetattr(3).
+    Always [tcsetattr]
+    fn set_terminal_attributes(fd: c_int, action: c_int, from: *const libc::termios) -> c_int
+    where is_ours(fd) => { let _ = (action, from); Outcome::Fail(Errno::ENOTTY) };
+
+    => also {
+        Always is_terminal [isatty]
+    }
+}
+
+/// isatty(3): 0 is its failure.
+unsafe extern "C-unwind" fn is_terminal<H: super::Named>(fd: c_int) -> c_int {
+    if is_ours(fd) {
+        crate::outcome::set_errno(Errno::ENOTTY);
+        return 0;
+    }
+    // SAFETY: the program's own argument.
+    unsafe { super::original!(H: fn(c_int) -> c_int)(fd) }
 }

@@ -6,7 +6,7 @@ use p9::Errno;
 
 use super::data::{buffer, data};
 use super::hooks;
-use crate::context::{Place, locate, may_be_far};
+use crate::context::{Located, Place, locate, may_be_far};
 use crate::ops::metadata as ops;
 use crate::outcome::Outcome;
 use crate::table::is_ours;
@@ -27,8 +27,11 @@ pub(super) fn at<T>(
     run: impl FnOnce(&Place) -> Result<T, Errno>,
 ) -> Outcome<T> {
     match locate(dir, path) {
-        Some(place) => run(&place).into(),
-        None => Outcome::PassThrough,
+        Located::Far(place) => run(&place).into(),
+        Located::Nowhere(errno) => Outcome::Fail(errno),
+        // What lies beside a mapped prefix is reached by stat, open and chdir, as in `ls -la`; other
+        // calls get the kernel's answer, which is that there is no such path.
+        Located::Near(_) | Located::Here => Outcome::PassThrough,
     }
 }
 
@@ -43,6 +46,9 @@ fn names_descriptor(dir: c_int, path: Path, flags: c_int) -> bool {
 }
 
 fn stat(dir: c_int, path: Path, to: *mut libc::stat64, follow: bool) -> Outcome<c_int> {
+    if let Located::Near(path) = locate(dir, path) {
+        return out(to).and_then(|to| crate::own::stat(&path, follow, to)).map(|()| 0).into();
+    }
     at(dir, path, |place| {
         let attributes = ops::stat(place, follow)?;
         ops::fill_stat(out(to)?, &attributes, place);
@@ -59,9 +65,15 @@ fn stat_fd(fd: c_int, to: *mut libc::stat64) -> Outcome<c_int> {
     .into()
 }
 
+/// Flags of fstatat(2).
+const STAT_FLAGS: c_int = libc::AT_SYMLINK_NOFOLLOW | libc::AT_EMPTY_PATH | libc::AT_NO_AUTOMOUNT;
+
 fn stat_at(dir: c_int, path: Path, to: *mut libc::stat64, flags: c_int) -> Outcome<c_int> {
     if names_descriptor(dir, path, flags) {
         return stat_fd(dir, to);
+    }
+    if flags & !STAT_FLAGS != 0 {
+        return Outcome::Fail(Errno::EINVAL);
     }
     if is_empty(path) {
         return Outcome::Fail(Errno::ENOENT);
@@ -77,8 +89,15 @@ fn statx(dir: c_int, path: Path, flags: c_int, to: *mut libc::statx) -> Outcome<
     if names_descriptor(dir, path, flags) {
         return ops::stat_open(dir).and_then(|(attributes, place)| fill(attributes, &place)).into();
     }
+    if flags & !(STAT_FLAGS | libc::AT_STATX_SYNC_TYPE) != 0 {
+        return Outcome::Fail(Errno::EINVAL);
+    }
     if is_empty(path) {
         return Outcome::Fail(Errno::ENOENT);
+    }
+    if let Located::Near(path) = locate(dir, path) {
+        let mask = libc::STATX_BASIC_STATS | libc::STATX_BTIME;
+        return out(to).and_then(|to| crate::own::statx(&path, flags, mask, to)).map(|()| 0).into();
     }
     at(dir, path, |place| fill(ops::stat(place, flags & libc::AT_SYMLINK_NOFOLLOW == 0)?, place))
 }
@@ -151,14 +170,14 @@ fn value_of(address: *mut c_void, size: usize) -> Result<Option<&'static mut [u8
 fn get_xattr(path: Path, follow: bool, n: Path, to: *mut c_void, len: usize) -> Outcome<isize> {
     at(libc::AT_FDCWD, path, |place| {
         let name = name(n)?;
-        let value = place.run(|remote, path, _| remote.xattr(path, follow, name))?;
+        let value = place.run(|remote, at, _| remote.xattr(at, follow, name))?;
         ops::give_value(&value, value_of(to, len)?)
     })
 }
 
 fn list_xattr(path: Path, follow: bool, to: *mut c_char, len: usize) -> Outcome<isize> {
     at(libc::AT_FDCWD, path, |place| {
-        let names = place.run(|remote, path, _| remote.xattr_list(path, follow))?;
+        let names = place.run(|remote, at, _| remote.xattr_list(at, follow))?;
         ops::give_value(&names, value_of(to.cast(), len)?)
     })
 }
@@ -173,14 +192,14 @@ fn set_xattr(
 ) -> Outcome<c_int> {
     at(libc::AT_FDCWD, path, |place| {
         let (name, value) = (name(n)?, data(from, len)?);
-        place.run(|s, path, _| s.set_xattr(path, follow, name, value, flags as u32)).map(|()| 0)
+        place.run(|s, at, _| s.set_xattr(at, follow, name, value, flags as u32)).map(|()| 0)
     })
 }
 
 fn remove_xattr(path: Path, follow: bool, n: Path) -> Outcome<c_int> {
     at(libc::AT_FDCWD, path, |place| {
         let name = name(n)?;
-        place.run(|remote, path, _| remote.remove_xattr(path, follow, name)).map(|()| 0)
+        place.run(|remote, at, _| remote.remove_xattr(at, follow, name)).map(|()| 0)
     })
 }
 
@@ -368,7 +387,7 @@ hooks! {
     Always [fstatfs64 fstatfs]
     fn fstatfs(fd: c_int, to: *mut libc::statfs64) -> c_int
     where is_ours(fd) => (|| {
-        let statfs = ops::by_path(fd, |remote, path, _| remote.statfs(path))?;
+        let statfs = ops::by_path(fd, |remote, at, _| remote.statfs(at))?;
         ops::fill_statfs(out(to)?, &statfs);
         Ok(0)
     })().into();
@@ -385,7 +404,7 @@ hooks! {
     Always [fstatvfs64 fstatvfs]
     fn fstatvfs(fd: c_int, to: *mut libc::statvfs64) -> c_int
     where is_ours(fd) => (|| {
-        let statfs = ops::by_path(fd, |remote, path, _| remote.statfs(path))?;
+        let statfs = ops::by_path(fd, |remote, at, _| remote.statfs(at))?;
         ops::fill_statvfs(out(to)?, &statfs);
         Ok(0)
     })().into();
@@ -405,7 +424,7 @@ hooks! {
     fn fgetxattr(fd: c_int, n: Path, to: *mut c_void, len: usize) -> isize
     where is_ours(fd) => (|| {
         let name = name(n)?;
-        let value = ops::by_path(fd, |remote, path, _| remote.xattr(path, true, name))?;
+        let value = ops::by_path(fd, |remote, at, _| remote.xattr(at, true, name))?;
         ops::give_value(&value, value_of(to, len)?)
     })().into();
 
@@ -423,7 +442,7 @@ hooks! {
     Always [flistxattr]
     fn flistxattr(fd: c_int, to: *mut c_char, len: usize) -> isize
     where is_ours(fd) => (|| {
-        let names = ops::by_path(fd, |remote, path, _| remote.xattr_list(path, true))?;
+        let names = ops::by_path(fd, |remote, at, _| remote.xattr_list(at, true))?;
         ops::give_value(&names, value_of(to.cast(), len)?)
     })().into();
 
@@ -442,7 +461,7 @@ hooks! {
     fn fsetxattr(fd: c_int, n: Path, from: *const c_void, len: usize, flags: c_int) -> c_int
     where is_ours(fd) => (|| {
         let (name, value) = (name(n)?, data(from, len)?);
-        ops::by_path(fd, |s, path, _| s.set_xattr(path, true, name, value, flags as u32))?;
+        ops::by_path(fd, |s, at, _| s.set_xattr(at, true, name, value, flags as u32))?;
         Ok(0)
     })().into();
 
@@ -461,14 +480,14 @@ hooks! {
     fn fremovexattr(fd: c_int, n: Path) -> c_int
     where is_ours(fd) => (|| {
         let name = name(n)?;
-        ops::by_path(fd, |remote, path, _| remote.remove_xattr(path, true, name))?;
+        ops::by_path(fd, |remote, at, _| remote.remove_xattr(at, true, name))?;
         Ok(0)
     })().into();
 
     /// pathconf(3): limits of a Linux file system.
     Always [pathconf]
     fn pathconf(path: Path, which: c_int) -> libc::c_long
-    where may_be_far(CWD, path) => at(CWD, path, |_| limit(which));
+    where may_be_far(CWD, path) => at(CWD, path, |place| ops::stat(place, true).and_then(|_| limit(which)));
 
     /// fpathconf(3).
     Always [fpathconf]

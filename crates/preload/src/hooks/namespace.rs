@@ -7,7 +7,7 @@ use p9::Errno;
 use super::data::buffer;
 use super::hooks;
 use super::metadata::at;
-use crate::context::{self, locate, may_be_far};
+use crate::context::{self, Located, locate, may_be_far};
 use crate::ops::namespace as ops;
 use crate::outcome::Outcome;
 use crate::table::is_ours;
@@ -21,26 +21,36 @@ fn done(result: Result<(), Errno>) -> Outcome<c_int> {
 }
 
 fn remove(dir: c_int, path: Path, directory: bool) -> Outcome<c_int> {
+    // rmdir(2): "pathname has . as last component" is EINVAL, and ".." ENOTEMPTY.
+    // SAFETY: may_be_far has checked the path for NULL; NUL-terminated by contract.
+    let text = unsafe { CStr::from_ptr(path) }.to_bytes();
+    match text.rsplit(|byte| *byte == b'/').next() {
+        Some(b".") if directory => return Outcome::Fail(Errno::EINVAL),
+        Some(b"..") if directory => return Outcome::Fail(Errno::ENOTEMPTY),
+        _ => {}
+    }
     at(dir, path, |place| ops::remove(place, directory).map(|()| 0))
 }
 
 /// Two paths: both on one service, or `EXDEV` as between file systems.
 fn rename(old_dir: c_int, old: Path, new_dir: c_int, new: Path, flags: c_uint) -> Outcome<c_int> {
     match (locate(old_dir, old), locate(new_dir, new)) {
-        (Some(old), Some(new)) => match flags {
+        (Located::Far(old), Located::Far(new)) => match flags {
             0 => done(ops::rename(&old, &new, false)),
             libc::RENAME_NOREPLACE => done(ops::rename(&old, &new, true)),
             _ => Outcome::Fail(Errno::EINVAL),
         },
-        (None, None) => Outcome::PassThrough,
+        (Located::Nowhere(errno), _) | (_, Located::Nowhere(errno)) => Outcome::Fail(errno),
+        (Located::Here, Located::Here) => Outcome::PassThrough,
         _ => Outcome::Fail(Errno::EXDEV),
     }
 }
 
 fn link(old_dir: c_int, old: Path, new_dir: c_int, new: Path, follow: bool) -> Outcome<c_int> {
     match (locate(old_dir, old), locate(new_dir, new)) {
-        (Some(old), Some(new)) => done(ops::link(&old, &new, follow)),
-        (None, None) => Outcome::PassThrough,
+        (Located::Far(old), Located::Far(new)) => done(ops::link(&old, &new, follow)),
+        (Located::Nowhere(errno), _) | (_, Located::Nowhere(errno)) => Outcome::Fail(errno),
+        (Located::Here, Located::Here) => Outcome::PassThrough,
         _ => Outcome::Fail(Errno::EXDEV),
     }
 }
@@ -242,10 +252,16 @@ hooks! {
     /// chdir(2).
     Always [chdir]
     fn chdir(path: Path) -> c_int
-    where context::routes_exist() || context::cwd_is_far() || may_be_far(CWD, path)
+    where !path.is_null()
+        && (context::routes_exist() || context::cwd_is_far() || may_be_far(CWD, path))
     => match locate(CWD, path) {
-        Some(place) => done(ops::change_directory(&place)),
-        None => done(crate::own::change_directory(path).map(|()| context::set_virtual_cwd(None))),
+        Located::Far(place) => done(ops::change_directory(&place)),
+        Located::Nowhere(errno) => Outcome::Fail(errno),
+        Located::Near(path) => done(ops::leave(&path)),
+        Located::Here => {
+            // SAFETY: chdir(2): NUL-terminated, and checked not to be NULL.
+            done(ops::leave(unsafe { CStr::from_ptr(path) }))
+        }
     };
 
     /// fchdir(2).

@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use super::metadata::at;
 use super::original;
-use crate::context::may_be_far;
+use crate::context::{Located, locate, may_be_far};
 use crate::description;
 use crate::ops::open as ops;
 use crate::outcome::Outcome;
@@ -16,6 +16,9 @@ type Path = *const c_char;
 const CWD: c_int = libc::AT_FDCWD;
 
 fn open(dir: c_int, path: Path, flags: c_int, mode: c_uint) -> Outcome<c_int> {
+    if let Located::Near(path) = locate(dir, path) {
+        return crate::own::open(&path, flags, mode).into();
+    }
     at(dir, path, |place| ops::open(place, flags, mode))
 }
 
@@ -156,7 +159,51 @@ pub(crate) unsafe extern "C-unwind" fn socketpair<H: super::Named>(
     }
 }
 
+/// recvmsg(2): descriptors may arrive, redirected ones among them.
+pub(crate) unsafe extern "C-unwind" fn receive<H: super::Named>(
+    fd: c_int,
+    message: *mut libc::msghdr,
+    flags: c_int,
+) -> isize {
+    // SAFETY: the program's own arguments.
+    let result = unsafe { original!(H: fn(c_int, *mut libc::msghdr, c_int) -> isize)(fd, message, flags) };
+    // SAFETY: the call succeeded, so that the header is the program's and filled in.
+    if result >= 0 && unsafe { (*message).msg_controllen } > 0 {
+        let _ = crate::outcome::guarded(|| {
+            // SAFETY: as above.
+            unsafe { adopt_received(message) };
+            Outcome::Handled(())
+        });
+    }
+    result
+}
+
+/// # Safety
+/// `message` has been filled in by recvmsg(2).
+unsafe fn adopt_received(message: *const libc::msghdr) {
+    // SAFETY: cmsg(3): the headers lie within the control buffer of a valid message, and the data of
+    // SCM_RIGHTS is an array of descriptors.
+    unsafe {
+        let mut header = libc::CMSG_FIRSTHDR(message);
+        while !header.is_null() {
+            let is_rights = (*header).cmsg_level == libc::SOL_SOCKET
+                && (*header).cmsg_type == libc::SCM_RIGHTS;
+            if is_rights {
+                let bytes = (*header).cmsg_len - libc::CMSG_LEN(0) as usize;
+                let descriptors = libc::CMSG_DATA(header).cast::<c_int>();
+                for index in 0..bytes / size_of::<c_int>() {
+                    let fd = descriptors.add(index).read_unaligned();
+                    fresh(fd);
+                    description::adopt(fd);
+                }
+            }
+            header = libc::CMSG_NXTHDR(message, header);
+        }
+    }
+}
+
 super::table! {
+    Always receive [recvmsg]
     Always open_path [open64 open __open64_nocancel __open_nocancel]
     Always open_at [openat64 openat __openat64_nocancel __openat_nocancel]
     Always open_checked [__open64_2 __open_2]

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 use super::{Named, hooks, original};
-use crate::context::{locate, may_be_far};
+use crate::context::{Located, locate, may_be_far};
 use crate::ops::process as ops;
 use crate::outcome::{ErrorNumber, Outcome, guarded, is_inside};
 use crate::table;
@@ -109,8 +109,9 @@ unsafe extern "C-unwind" fn execve<H: Named>(path: Path, arguments: Strings, env
     prepare(ops::before_exec);
     if may_be_far(libc::AT_FDCWD, path) {
         let fetched = guarded(|| match locate(libc::AT_FDCWD, path) {
-            Some(place) => ops::fetch_program(&place).into(),
-            None => Outcome::PassThrough,
+            Located::Far(place) => ops::fetch_program(&place).into(),
+            Located::Nowhere(errno) => Outcome::Fail(errno),
+            Located::Near(_) | Located::Here => Outcome::PassThrough,
         });
         match fetched {
             Outcome::Handled(local) => {

@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use p9::Errno;
 
 use super::{Named, hooks, original};
-use crate::context::{locate, may_be_far};
+use crate::context::{Located, locate, may_be_far};
 use crate::ops::{data, descriptor, open};
 use crate::outcome::{CReturn, Outcome, guarded, set_errno};
 
@@ -107,10 +107,11 @@ unsafe extern "C" fn cookie_close(cookie: *mut c_void) -> c_int {
 unsafe extern "C-unwind" fn open_stream<H: Named>(path: Path, mode: *const c_char) -> File {
     if may_be_far(CWD, path) {
         let opened = guarded(|| match locate(CWD, path) {
-            Some(place) => {
+            Located::Far(place) => {
                 mode_flags(mode).and_then(|flags| open::open(&place, flags, 0o666)).into()
             }
-            None => Outcome::PassThrough,
+            Located::Nowhere(errno) => Outcome::Fail(errno),
+            Located::Near(_) | Located::Here => Outcome::PassThrough,
         });
         match opened {
             Outcome::Handled(fd) => {

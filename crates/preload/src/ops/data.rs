@@ -12,6 +12,9 @@ use crate::table;
 /// The most that one read or write moves (read(2): "at most 0x7ffff000 bytes").
 pub(crate) const COUNT_MAX: usize = 0x7fff_f000;
 
+/// The largest offset that lseek(2) accepts: Linux keeps a page from the end of what 64 bits hold.
+const OFFSET_MAX: i64 = i64::MAX - 4096;
+
 fn errno(error: client::Error) -> Errno {
     error.to_errno()
 }
@@ -186,7 +189,7 @@ pub(crate) fn seek(fd: c_int, offset: i64, whence: c_int) -> Result<i64, Errno> 
             }
             _ => return Err(Errno::EINVAL),
         };
-        if target < 0 {
+        if !(0..=OFFSET_MAX).contains(&target) {
             return Err(Errno::EINVAL);
         }
         live.state.offset().store(target as u64, Ordering::Relaxed);

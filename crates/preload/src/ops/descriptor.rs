@@ -1,7 +1,7 @@
 //! Descriptors as such: duplicating, closing, flags, locks.
 
 use std::ffi::c_int;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use client::Lock;
 use p9::{Errno, LockKind};
@@ -144,6 +144,7 @@ pub(crate) fn lock(
         file.invalidate();
         table::get(fd).ok_or(Errno::EBADF)?.with(fd, |live| {
             live.locked = true;
+            LOCKED.store(true, Ordering::Relaxed);
             Ok(())
         })?;
     }
@@ -178,10 +179,22 @@ pub(crate) fn description_owner(fd: c_int) -> LockOwner {
     LockOwner::Description((address >> 4) as u32 & 0x7fff_ffff)
 }
 
-/// fcntl(2): closing *any* descriptor of a file releases the process's locks on it.
+/// This process has taken a lock at some time.
+static LOCKED: AtomicBool = AtomicBool::new(false);
+
+/// fcntl(2): closing *any* descriptor of a file releases the process's locks on it, whichever
+/// descriptor they were taken through.
 fn unlock_all(fd: c_int) {
-    let Some(description) = table::get(fd) else { return };
-    if let Some(file) = description.locked_file() {
+    if !LOCKED.load(Ordering::Relaxed) {
+        return;
+    }
+    let Some(closing) = table::get(fd) else { return };
+    let Some(identity) = closing.identity() else { return };
+    for (_, description) in table::all() {
+        if description.identity().as_ref() != Some(&identity) {
+            continue;
+        }
+        let Some(file) = description.locked_file() else { continue };
         let process = rustix::process::getpid().as_raw_nonzero().get() as u32;
         let client = client_name();
         let everything = Lock { kind: LockKind::UNLOCK, start: 0, length: 0, process, client };
@@ -213,11 +226,25 @@ pub(crate) fn flock(fd: c_int, operation: c_int) -> Result<(), Errno> {
     lock_any_mode(fd, &mut whole, command)
 }
 
+/// A service takes an exclusive lock only through a file open for writing, and a shared one only
+/// through one open for reading: where this one is not, a second opening carries the lock.
 fn lock_any_mode(fd: c_int, whole: &mut libc::flock64, command: LockCommand) -> Result<(), Errno> {
     match lock(fd, whole, command, description_owner(fd)) {
-        // A service takes exclusive locks through descriptors open for writing only; a shared file
-        // locked for reading by everybody who only reads keeps others out as well.
-        Err(Errno::EBADF) => Err(Errno::EOPNOTSUPP),
+        Err(Errno::EBADF) => {
+            let file = table::get(fd).ok_or(Errno::EBADF)?.with(fd, |live| live.file_to_lock())?;
+            let kind = match c_int::from(whole.l_type) {
+                libc::F_RDLCK => LockKind::READ,
+                _ => LockKind::WRITE,
+            };
+            let LockOwner::Description(id) = description_owner(fd) else { return Err(Errno::EBADF) };
+            let process = id | 0x8000_0000;
+            let request = Lock { kind, start: 0, length: 0, process, client: client_name() };
+            let wait: Option<&dyn Fn() -> bool> = match command {
+                LockCommand::Wait => Some(&|| false),
+                LockCommand::Get | LockCommand::Try => None,
+            };
+            file.handle().lock(&request, wait).map_err(|error| error.to_errno())
+        }
         other => other,
     }
 }

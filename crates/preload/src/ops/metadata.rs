@@ -3,7 +3,7 @@
 use std::ffi::c_int;
 use std::sync::Arc;
 
-use client::{Handle, RemoteFile};
+use client::{At, Handle, RemoteFile};
 use p9::{Attributes, Errno, SetAttributes, SetattrMask, StatFs, Time};
 
 use crate::context::Place;
@@ -29,7 +29,7 @@ pub(crate) enum Target {
 /// What a descriptor leads to.
 pub(crate) fn target(fd: c_int) -> Result<(Target, Place), Errno> {
     table::get(fd).ok_or(Errno::EBADF)?.with(fd, |live| {
-        let place = Place { uri: live.uri.clone() };
+        let place = Place::new(live.uri.clone());
         let target = match live.content()? {
             Content::File(file) => Target::File(file.clone()),
             Content::Directory(handle, _) => Target::Directory(handle.clone()),
@@ -42,7 +42,7 @@ pub(crate) fn target(fd: c_int) -> Result<(Target, Place), Errno> {
 /// stat(2) and lstat(2).
 pub(crate) fn stat(place: &Place, follow: bool) -> Result<Attributes, Errno> {
     settle(place)?;
-    place.run(|remote, path, _| remote.stat(path, follow))
+    place.run(|remote, at, _| remote.stat(at, follow))
 }
 
 /// fstat(2).
@@ -169,7 +169,7 @@ fn in_groups(gid: u32) -> bool {
 /// chmod(2), chown(2), truncate(2), utimensat(2) by path.
 pub(crate) fn set(place: &Place, follow: bool, set: &SetAttributes) -> Result<(), Errno> {
     settle(place)?;
-    place.run(|remote, path, _| remote.set_attributes(path, follow, set))
+    place.run(|remote, at, _| remote.set_attributes(at, follow, set))
 }
 
 /// The same by descriptor.
@@ -234,7 +234,7 @@ pub(crate) fn times_change(times: Option<[libc::timespec; 2]>) -> Result<SetAttr
 
 /// statfs(2) by path.
 pub(crate) fn statfs(place: &Place) -> Result<StatFs, Errno> {
-    place.run(|remote, path, _| remote.statfs(path))
+    place.run(|remote, at, _| remote.statfs(at))
 }
 
 /// Fills a `struct statfs`.
@@ -272,7 +272,7 @@ pub(crate) fn fill_statvfs(out: &mut libc::statvfs64, from: &StatFs) {
 /// only (extended attributes, statfs).
 pub(crate) fn by_path<T>(
     fd: c_int,
-    operation: impl FnMut(&Remote, &[u8], &Place) -> client::Result<T>,
+    operation: impl FnMut(&Remote, At<'_>, &Place) -> client::Result<T>,
 ) -> Result<T, Errno> {
     target(fd)?.1.run(operation)
 }

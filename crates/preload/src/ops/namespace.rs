@@ -16,13 +16,13 @@ fn errno(error: rustix::io::Errno) -> Errno {
 /// mkdir(2).
 pub(crate) fn make_directory(place: &Place, mode: u32) -> Result<(), Errno> {
     let mode = mode & 0o7777 & !process::umask();
-    place.run(|remote, path, _| remote.make_directory(path, mode))
+    place.run(|remote, at, _| remote.make_directory(at, mode))
 }
 
 /// unlink(2), rmdir(2).
 pub(crate) fn remove(place: &Place, directory: bool) -> Result<(), Errno> {
     metadata::settle(place)?;
-    place.run(|remote, path, _| remote.remove(path, directory))
+    place.run(|remote, at, _| remote.remove(at, directory))
 }
 
 /// remove(3): whichever it is.
@@ -37,16 +37,14 @@ pub(crate) fn remove_any(place: &Place) -> Result<(), Errno> {
 pub(crate) fn rename(old: &Place, new: &Place, no_replace: bool) -> Result<(), Errno> {
     same_service(old, new)?;
     metadata::settle(old)?;
-    let target = new.uri.path.as_bytes();
-    old.run(|remote, path, _| remote.rename(path, target, no_replace))
+    old.run_with(new, |remote, old, new| remote.rename(old, new, no_replace))
 }
 
 /// link(2).
 pub(crate) fn link(old: &Place, new: &Place, follow: bool) -> Result<(), Errno> {
     same_service(old, new)?;
     metadata::settle(old)?;
-    let target = new.uri.path.as_bytes();
-    old.run(|remote, path, _| remote.link(path, target, follow))
+    old.run_with(new, |remote, old, new| remote.link(old, new, follow))
 }
 
 /// rename(2): `EXDEV` between file systems, which makes mv(1) copy.
@@ -56,12 +54,12 @@ fn same_service(old: &Place, new: &Place) -> Result<(), Errno> {
 
 /// symlink(2).
 pub(crate) fn symlink(target: &[u8], place: &Place) -> Result<(), Errno> {
-    place.run(|remote, path, _| remote.symlink(target, path))
+    place.run(|remote, at, _| remote.symlink(target, at))
 }
 
 /// readlink(2).
 pub(crate) fn read_link(place: &Place) -> Result<Vec<u8>, Errno> {
-    place.run(|remote, path, _| remote.read_link(path))
+    place.run(|remote, at, _| remote.read_link(at))
 }
 
 /// mknod(2), mkfifo(3): regular files only.
@@ -71,18 +69,16 @@ pub(crate) fn make_node(place: &Place, file_mode: u32) -> Result<(), Errno> {
     }
     let permission = file_mode & 0o7777 & !process::umask();
     let flags = p9::OpenFlags::CREATE | p9::OpenFlags::EXCLUSIVE | p9::OpenFlags::WRITE_ONLY;
-    place.run(|remote, path, _| remote.open(path, flags, permission).map(drop))
+    place.run(|remote, at, _| remote.open(at, flags, permission).map(drop))
 }
 
 /// realpath(3): every link resolved, every element present.
 pub(crate) fn real_path(place: &Place) -> Result<Vec<u8>, Errno> {
-    let resolved = place.run(|remote, path, place| {
-        Ok(Place {
-            uri: address::Uri {
-                endpoint: place.uri.endpoint.clone(),
-                path: address::RemotePath::new(&remote.resolve(path)?),
-            },
-        })
+    let resolved = place.run(|remote, at, place| {
+        Ok(Place::new(address::Uri {
+            endpoint: place.uri.endpoint.clone(),
+            path: address::RemotePath::new(&remote.resolve(at)?),
+        }))
     })?;
     let mut visible = resolved.visible_path();
     if visible.len() > 1 && visible.last() == Some(&b'/') && !visible.ends_with(b"//") {
@@ -104,6 +100,13 @@ pub(crate) fn change_directory(place: &Place) -> Result<(), Errno> {
     let visible = real_path(place)?;
     enter_nowhere(&visible)?;
     context::set_virtual_cwd(Some(visible));
+    Ok(())
+}
+
+/// chdir(2) to a local directory.
+pub(crate) fn leave(path: &std::ffi::CStr) -> Result<(), Errno> {
+    rustix::process::chdir(path).map_err(errno)?;
+    context::set_virtual_cwd(None);
     Ok(())
 }
 
@@ -176,5 +179,5 @@ pub(crate) fn inherited_cwd() -> Option<Vec<u8>> {
 /// Where a directory descriptor leads.
 pub(crate) fn place_of(fd: c_int) -> Result<Place, Errno> {
     let uri = crate::table::get(fd).and_then(|d| d.uri()).ok_or(Errno::EBADF)?;
-    Ok(Place { uri })
+    Ok(Place::new(uri))
 }

@@ -9,6 +9,7 @@ use crate::context::Place;
 use crate::description::{self, Content, Live, PATH_ONLY};
 use crate::ops::{metadata, process};
 use crate::outcome::is_broken;
+use crate::remote::Opened;
 use crate::state::State;
 
 /// Flags of open(2) that a service is told. Others concern the descriptor only, or advise.
@@ -52,9 +53,12 @@ pub(crate) fn open(place: &Place, flags: c_int, mode: u32) -> Result<c_int, Errn
         (Content::Name, attributes.qid.path, place.clone())
     } else {
         let wanted = OpenFlags::from_bits_retain(flags_raw & SERVICE_FLAGS);
-        let (opened, place) = place.run(|remote, path, place| {
-            Ok((remote.open(path, wanted, mode)?, place.clone()))
+        let (opened, place) = place.run(|remote, at, place| {
+            Ok((remote.open(at, wanted, mode)?, place.clone()))
         })?;
+        if flags & libc::O_CREAT != 0 && matches!(opened, Opened::Directory(_)) {
+            return Err(Errno::EISDIR);
+        }
         let qid_path = opened.qid().path;
         (Content::of(opened), qid_path, place)
     };
@@ -69,7 +73,7 @@ pub(crate) fn open(place: &Place, flags: c_int, mode: u32) -> Result<c_int, Errn
         }
         return Ok(fd);
     }
-    let live = Live { state: Arc::new(state), uri: place.uri, content, locked: false };
+    let live = Live { state: Arc::new(state), uri: place.uri, content, locked: false, lock_file: None };
     if fd as usize >= crate::table::DESCRIPTORS_MAX {
         crate::own::close(fd);
         return Err(Errno::EMFILE);

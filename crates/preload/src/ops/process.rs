@@ -116,7 +116,7 @@ pub(crate) fn fetch_program(place: &context::Place) -> Result<std::ffi::CString,
     let system = |error: rustix::io::Errno| Errno::from_raw(error.raw_os_error());
     let remote = |error: client::Error| error.to_errno();
     crate::ops::metadata::access(place, libc::X_OK, true, true)?;
-    let opened = place.run(|remote, path, _| remote.open(path, p9::OpenFlags::empty(), 0))?;
+    let opened = place.run(|remote, at, _| remote.open(at, p9::OpenFlags::empty(), 0))?;
     let Opened::File(file, _) = opened else { return Err(Errno::EACCES) };
     // A script's interpreter opens it again by the descriptor, so that it must survive exec.
     let memory = rustix::fs::memfd_create(c"sluice-program", MemfdFlags::empty()).map_err(system)?;
