@@ -533,8 +533,8 @@ attempt(os.rename, D + "/tree", D + "/tree/b/x")
 os.symlink("loop", D + "/loop")
 attempt(open, D + "/loop")
 attempt(os.stat, D + "/text.txt/")
-attempt(os.rename, D + "/text.txt", W + "/over")
-attempt(os.link, D + "/text.txt", W + "/hard")
+attempt(os.rename, D + "/text.txt", "/dev/shm/sluice-never")
+attempt(os.link, D + "/text.txt", "/dev/shm/sluice-never")
 ''')
 
 script("py-statvfs-times", r'''
