@@ -90,7 +90,7 @@ def main() -> int:
         print(report.as_json(result))
     else:
         print(report.as_table(bench.board))
-    if not wanted.quick and not wanted.only:
+    if not wanted.quick:
         try:
             print(f"report: {leave_report(bench, result, started, wanted.results)}",
                   file=sys.stderr if wanted.json else sys.stdout)

@@ -21,6 +21,8 @@ class Figure:
     bars: dict[str, dict[str, list[float]]] = field(default_factory=dict)
     """Label of the way → group → samples, in the unit of the axis."""
     log_scale: bool = False
+    panels: list[tuple[str, list[str], list[str]]] = field(default_factory=list)
+    """A plot of several panels: title, groups, and the names shown under the groups."""
 
     def put(self, label: str, group: str, samples: list[float]) -> None:
         if samples:

@@ -304,8 +304,9 @@ def absent() -> list[tuple[str, str]]:
     return [
         ("nfs_userspace", "a user-space NFS server needs mount(2) and with it root"
          + ("" if nfs else "; this kernel has no NFS client either")),
-        ("parrot", "parrot_run is not in Debian's coop-computing-tools"
-         if not shutil.which("parrot_run") else "parrot_run is installed, but this bench does not drive it yet"),
+        ("parrot_chirp", "parrot_run is installed, but this bench does not drive it"
+         if shutil.which("parrot_run") else
+         "Debian's coop-computing-tools has no parrot_run, and its chirp_fuse is built without FUSE"),
     ]
 
 

@@ -6,6 +6,9 @@ from lib.process import run
 from lib.ways import Way
 from lib.workspace import forget
 
+PEER_SINGLE_BYTES = 64 << 10
+"""What alternatives move by single system calls: some make a request of each."""
+
 STDIO_RATIO_MAX = 1.1
 SYSCALL_RATIO_MAX = 1.0
 READ, WRITTEN = "characters.dat", "characters-written.dat"
@@ -36,7 +39,7 @@ def against_local(bench: Bench, mode: str, size: int) -> None:
     for kind, way in bench.ours.items():
         if kind != "direct" or not bench.quick:
             lanes[kind] = Lane(lambda way=way: moved(bench, way, mode, size))
-    figures, fallen = bench.alternate(lanes, quick=5, full=15, budget=0.8, at_least=3)
+    figures, fallen = bench.alternate(lanes, quick=5, full=9, budget=0.8, at_least=3)
     bench.fell(f"byte.{mode}", fallen)
     stdio = mode in ("fgetc", "fputc")
     for name, seconds in figures.items():
@@ -50,17 +53,19 @@ def figure5(bench: Bench, sizes: dict[str, int]) -> None:
     """Time per byte of fgetc and fputc for every way; read(2) and write(2) of one byte beside it."""
     figure = Figure(
         "Figure 5. Latency of single characters",
-        "fgetc and fputc of "
-        f"{sizes['fgetc'] >> 20} MiB, read(2) and write(2) of one byte of {sizes['read1'] >> 20} MiB "
-        "(the paper: fgetc and fputc of 1 GB).",
+        f"fgetc and fputc of {sizes['fgetc'] >> 20} MiB, read(2) and write(2) of one byte of {sizes['read1'] >> 20} MiB "
+        f"(alternatives {PEER_SINGLE_BYTES >> 10} KiB); the paper: fgetc and fputc of 1 GB.",
         "ns per byte", "lower", ["fgetc", "fputc", "read(2)", "write(2)"], log_scale=True)
     ways = [bench.local, *bench.ours.values(), *(way for way in bench.peers if way.name != "scp")]
+    make(bench, PEER_SINGLE_BYTES)
     for group, mode in zip(figure.groups, ("fgetc", "fputc", "read1", "write1")):
-        lanes = {way.name: Lane(lambda way=way: moved(bench, way, mode, sizes[mode])) for way in ways}
-        figures, fallen = bench.alternate(lanes, quick=0, full=3)
+        size_of = {way.name: PEER_SINGLE_BYTES if way in bench.peers and mode in ("read1", "write1") else sizes[mode]
+                   for way in ways}
+        lanes = {way.name: Lane(lambda way=way: moved(bench, way, mode, size_of[way.name])) for way in ways}
+        figures, fallen = bench.alternate(lanes, quick=0, full=3, warm=0)
         bench.fell(f"figure5.{mode}", fallen)
         for way in ways:
-            per_byte = [s / sizes[mode] * 1e9 for s in figures[way.name]]
+            per_byte = [s / size_of[way.name] * 1e9 for s in figures[way.name]]
             figure.put(way.label, group, per_byte)
             bench.board.add(f"figure5.{mode}.{way.name}", per_byte, "ns/byte", "lower")
     bench.figures["5"] = figure
@@ -68,7 +73,7 @@ def figure5(bench: Bench, sizes: dict[str, int]) -> None:
 
 def sizes_of(bench: Bench) -> dict[str, int]:
     """Bytes to move by each mode."""
-    stdio, single = bench.pick(16 << 20, 64 << 20), bench.pick(512 << 10, 4 << 20)
+    stdio, single = bench.pick(16 << 20, 64 << 20), bench.pick(512 << 10, 2 << 20)
     return {"fgetc": stdio, "fputc": stdio, "read1": single, "write1": single}
 
 
@@ -90,6 +95,6 @@ def measure_peers(bench: Bench) -> None:
     bench.say("figure 5")
     sizes = sizes_of(bench)
     figure5(bench, sizes)
-    for size in set(sizes.values()):
+    for size in {*sizes.values(), PEER_SINGLE_BYTES}:
         forget(bench.space.far(f"{size}-{READ}"))
     forget(bench.space.far(WRITTEN))

@@ -198,7 +198,9 @@ def measure(bench: Bench) -> None:
         "Figure 6. Gmsh converting meshes, near and far",
         f"{RINGS * SEGMENTS:,} vertices, {2 * RINGS * SEGMENTS:,} triangles; L2L both files local, R2L input far, "
         "L2R output far, R2R both far; service and program on one machine (the paper: three machines).",
-        "seconds", "lower", [f"{c.name} {p}" for c in CONVERSIONS for p in ("L2L", *PLACEMENTS)])
+        "seconds", "lower", [f"{c.name} {p}" for c in CONVERSIONS for p in ("L2L", *PLACEMENTS)],
+        panels=[(c.label, [f"{c.name} {p}" for p in ("L2L", *PLACEMENTS)], ["L2L", *PLACEMENTS])
+                for c in CONVERSIONS])
     for conversion in CONVERSIONS:
         main_rounds(bench, matrix, conversion, figure)
     if bench.quick:

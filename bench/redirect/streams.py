@@ -95,7 +95,7 @@ def figure4(bench: Bench, size: int) -> None:
     ways = [bench.local, *bench.ours.values(), *bench.peers]
     for mode in figure.groups:
         lanes = {way.name: Lane(lambda way=way: moved(bench, way, mode, size)) for way in ways}
-        figures, fallen = bench.alternate(lanes, quick=0, full=3)
+        figures, fallen = bench.alternate(lanes, quick=0, full=3, warm=0)
         bench.fell(f"figure4.{mode}", fallen)
         for way in ways:
             figure.put(way.label, mode, [size / s / 1e6 for s in figures[way.name]])
