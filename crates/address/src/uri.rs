@@ -202,7 +202,8 @@ impl Endpoint {
 
     /// Parses what `serve --listen` takes: `unix:PATH`, `tcp:HOST:PORT`, or the URI of a service's root.
     ///
-    /// A relative `PATH` is kept as it is: the caller knows the working directory.
+    /// A relative `PATH` is kept as it is: the caller knows the working directory. Port 0 of `tcp:` is
+    /// any free port.
     ///
     /// # Errors
     /// [`AddressError::Listen`], or [`AddressError::Uri`] for a malformed URI.
@@ -228,12 +229,14 @@ impl Endpoint {
         if let Some(address) = text.strip_prefix(b"tcp:")
             && !address.starts_with(b"/")
         {
+            // Only a listener may leave the choice of the port to the system.
+            let (address, unnamed_port) = match address.strip_suffix(b":0") {
+                Some(host) => (host, 0),
+                None => (address, DEFAULT_TCP_PORT),
+            };
             let (host, port) =
                 authority::host_and_port(address).map_err(|(_, fault)| fail(fault))?;
-            return Ok(Self::Tcp {
-                host,
-                port: port.unwrap_or(DEFAULT_TCP_PORT),
-            });
+            return Ok(Self::Tcp { host, port: port.unwrap_or(unnamed_port) });
         }
         let uri = if crate::detect::is_scheme(
             text.split(|&byte| byte == b':').next().unwrap_or_default(),

@@ -33,14 +33,21 @@ pub(crate) struct Task {
 /// Copies everything that was asked for.
 pub(crate) fn cp(args: &Cp, places: &Places) -> Result<ExitCode> {
     let started = Instant::now();
-    let Some((destination, sources)) = args.places.split_last() else { bail!("no destination is given") };
+    let Some((destination, sources)) = args.places.split_last() else {
+        bail!("no destination is given")
+    };
     let progress = Progress::new(args);
     if destination == "-" || sources.iter().any(|source| source == "-") {
         stream::standard(places, sources, destination, &progress)?;
     } else {
         let tasks = tasks(args, places, sources, destination)?;
         let queue = Queue::new(tasks);
-        let copier = Copier { args, queue, progress: &progress, directories: Mutex::default() };
+        let copier = Copier {
+            args,
+            queue,
+            progress: &progress,
+            directories: Mutex::default(),
+        };
         std::thread::scope(|scope| {
             for _ in 1..args.jobs {
                 scope.spawn(|| copier.work());
@@ -53,7 +60,12 @@ pub(crate) fn cp(args: &Cp, places: &Places) -> Result<ExitCode> {
 }
 
 /// Pairs each source with its destination.
-fn tasks(args: &Cp, places: &Places, sources: &[OsString], destination: &OsString) -> Result<Vec<Task>> {
+fn tasks(
+    args: &Cp,
+    places: &Places,
+    sources: &[OsString],
+    destination: &OsString,
+) -> Result<Vec<Task>> {
     let to = places.find(destination)?;
     let found = to.stat(true);
     let into_directory = found.as_ref().is_ok_and(Meta::is_directory);
@@ -61,7 +73,9 @@ fn tasks(args: &Cp, places: &Places, sources: &[OsString], destination: &OsStrin
         let wants_directory = destination.as_encoded_bytes().ends_with(b"/");
         if sources.len() > 1 || (wants_directory && !args.recursive) {
             match found {
-                Ok(_) => bail!("{to} is not a directory, so it cannot take several files; name a directory"),
+                Ok(_) => bail!(
+                    "{to} is not a directory, so it cannot take several files; name a directory"
+                ),
                 Err(trouble) if trouble.is_missing() => {
                     bail!("the directory {to} does not exist; make it with `sluice mkdir -p`")
                 }
@@ -78,7 +92,11 @@ fn tasks(args: &Cp, places: &Places, sources: &[OsString], destination: &OsStrin
             Some(name) => to.child(&name),
             None => to.clone(),
         };
-        tasks.push(Task { from, to, named: true });
+        tasks.push(Task {
+            from,
+            to,
+            named: true,
+        });
     }
     Ok(tasks)
 }
@@ -104,7 +122,10 @@ impl Copier<'_> {
 
     fn one(&self, task: &Task) -> std::result::Result<(), CopyError> {
         let follow = task.named && !self.args.recursive;
-        let meta = task.from.stat(follow).map_err(CopyError::source("look at"))?;
+        let meta = task
+            .from
+            .stat(follow)
+            .map_err(CopyError::source("look at"))?;
         if task.from.same_name(&task.to) {
             return Err(CopyError::SameFile);
         }
@@ -141,7 +162,8 @@ impl Copier<'_> {
                 Err(_) => return Err(CopyError::destination("make the directory")(trouble)),
             },
         };
-        self.directories().push((task.to.clone(), made.then_some(*meta)));
+        self.directories()
+            .push((task.to.clone(), made.then_some(*meta)));
         let children = names.iter().filter(|name| !part::is_part_name(name));
         self.queue.add(children.map(|name| Task {
             from: task.from.child(name),
@@ -152,7 +174,10 @@ impl Copier<'_> {
     }
 
     fn link(&self, task: &Task) -> std::result::Result<(), CopyError> {
-        let target = task.from.read_link().map_err(CopyError::source("read the link"))?;
+        let target = task
+            .from
+            .read_link()
+            .map_err(CopyError::source("read the link"))?;
         match task.to.make_symlink(&target) {
             Err(trouble) if trouble.is_there_already() => {
                 let same = task.to.read_link().is_ok_and(|there| there == target);
@@ -170,7 +195,9 @@ impl Copier<'_> {
     }
 
     fn directories(&self) -> MutexGuard<'_, Vec<(Place, Option<Meta>)>> {
-        self.directories.lock().unwrap_or_else(PoisonError::into_inner)
+        self.directories
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives directories their modes and times, deepest first: what is made in one changes its time.
@@ -181,7 +208,11 @@ impl Copier<'_> {
         for (place, meta) in &directories {
             let finished = place.sync_directory().or_else(|trouble| {
                 // Some services cannot; then nothing better can be done.
-                if trouble.is_unsupported() { Ok(()) } else { Err(trouble) }
+                if trouble.is_unsupported() {
+                    Ok(())
+                } else {
+                    Err(trouble)
+                }
             });
             let finished = finished.and_then(|()| match meta {
                 Some(meta) => {
@@ -191,7 +222,11 @@ impl Copier<'_> {
                 None => Ok(()),
             });
             if let Err(trouble) = finished {
-                self.progress.failed(place, place, &CopyError::destination("finish the directory")(trouble));
+                self.progress.failed(
+                    place,
+                    place,
+                    &CopyError::destination("finish the directory")(trouble),
+                );
             }
         }
     }
@@ -212,7 +247,10 @@ struct Pending {
 impl Queue {
     fn new(mut tasks: Vec<Task>) -> Self {
         tasks.reverse();
-        Self { state: Mutex::new(Pending { tasks, active: 0 }), changed: Condvar::new() }
+        Self {
+            state: Mutex::new(Pending { tasks, active: 0 }),
+            changed: Condvar::new(),
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, Pending> {
@@ -230,7 +268,10 @@ impl Queue {
             if state.active == 0 {
                 return None;
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 

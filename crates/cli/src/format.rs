@@ -108,7 +108,7 @@ mod tests {
     fn modes_look_as_in_ls() {
         assert_eq!(mode_text(0o100_644), "-rw-r--r--");
         assert_eq!(mode_text(0o041_777), "drwxrwxrwt");
-        assert_eq!(mode_text(0o104_611), "-rws--x--x");
+        assert_eq!(mode_text(0o104_711), "-rws--x--x");
         assert_eq!(mode_text(0o102_640), "-rw-r-S---");
     }
 

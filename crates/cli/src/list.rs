@@ -57,8 +57,12 @@ impl Entry {
 
 /// Lists everything that was asked for.
 pub(crate) fn ls(args: &Ls, places: &Places) -> Result<ExitCode> {
-    let mut listing =
-        Listing { args, out: BufWriter::new(io::stdout().lock()), failures: Failures::new("list"), sections: 0 };
+    let mut listing = Listing {
+        args,
+        out: BufWriter::new(io::stdout().lock()),
+        failures: Failures::new("list"),
+        sections: 0,
+    };
     let several = args.places.len() > 1 || args.recursive;
     let mut directories = Vec::new();
     let mut files = Vec::new();
@@ -78,7 +82,9 @@ pub(crate) fn ls(args: &Ls, places: &Places) -> Result<ExitCode> {
         }
     }
     let done = listing.files(files).and_then(|()| {
-        directories.iter().try_for_each(|directory| listing.directory(directory, several))
+        directories
+            .iter()
+            .try_for_each(|directory| listing.directory(directory, several))
     });
     let flushed = done.and_then(|()| listing.out.flush());
     crate::report::standard_output(flushed)?;
@@ -100,7 +106,10 @@ impl<W: Write> Listing<'_, W> {
             return Ok(());
         }
         self.sections += 1;
-        let rows = files.into_iter().map(|(place, meta)| (place.to_bytes(), place, Some(meta))).collect();
+        let rows = files
+            .into_iter()
+            .map(|(place, meta)| (place.to_bytes(), place, Some(meta)))
+            .collect();
         self.rows(rows)
     }
 
@@ -120,7 +129,10 @@ impl<W: Write> Listing<'_, W> {
         let needs_meta = self.args.long || self.args.json || self.args.recursive;
         let mut rows = Vec::with_capacity(names.len());
         let mut below = Vec::new();
-        for name in names.into_iter().filter(|name| self.args.all || !name.starts_with(b".")) {
+        for name in names
+            .into_iter()
+            .filter(|name| self.args.all || !name.starts_with(b"."))
+        {
             let place = directory.child(&name);
             let meta = match needs_meta.then(|| place.stat(false)).transpose() {
                 Ok(meta) => meta,
@@ -137,14 +149,24 @@ impl<W: Write> Listing<'_, W> {
             rows.push((name, place, meta));
         }
         self.rows(rows)?;
-        below.iter().try_for_each(|directory| self.directory(directory, titled))
+        below
+            .iter()
+            .try_for_each(|directory| self.directory(directory, titled))
     }
 
     fn rows(&mut self, rows: Vec<(Vec<u8>, Place, Option<Meta>)>) -> io::Result<()> {
         let width = |count: fn(&Meta) -> u64| {
-            rows.iter().filter_map(|(_, _, meta)| meta.as_ref()).map(|meta| count(meta).to_string().len()).max().unwrap_or(1)
+            rows.iter()
+                .filter_map(|(_, _, meta)| meta.as_ref())
+                .map(|meta| count(meta).to_string().len())
+                .max()
+                .unwrap_or(1)
         };
-        let (links, uid, gid) = (width(|meta| meta.links), width(|meta| meta.uid.into()), width(|meta| meta.gid.into()));
+        let (links, uid, gid) = (
+            width(|meta| meta.links),
+            width(|meta| meta.uid.into()),
+            width(|meta| meta.gid.into()),
+        );
         let size = width(|meta| meta.size);
         for (name, place, meta) in &rows {
             match meta {

@@ -10,11 +10,19 @@
 #![forbid(unsafe_code)]
 
 mod args;
-#[allow(dead_code)]
+mod copy;
+mod doctor;
 mod format;
 mod in_force;
 mod launch;
+mod list;
 mod manual;
+mod place;
+mod report;
+mod serve;
+mod show;
+mod stores;
+mod tree;
 
 use std::process::ExitCode;
 
@@ -23,6 +31,7 @@ use clap::Parser;
 
 use args::{Cli, Command};
 use in_force::InForce;
+use place::Places;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
@@ -41,10 +50,18 @@ fn main() -> ExitCode {
 
 fn dispatch(cli: &Cli) -> Result<ExitCode> {
     let in_force = || InForce::new(&cli.common);
+    let places = || Places::new(in_force()?);
     match &cli.command {
         Command::Run(args) => launch::run(args, &in_force()?),
+        Command::Serve(args) => serve::serve(args, &in_force()?),
+        Command::Ls(args) => list::ls(args, &places()?),
+        Command::Cat(args) => show::cat(args, &places()?),
+        Command::Cp(args) => copy::cp(args, &places()?),
+        Command::Rm(args) => tree::rm(args, &places()?),
+        Command::Stat(args) => show::stat(args, &places()?),
+        Command::Mkdir(args) => tree::mkdir(args, &places()?),
+        Command::Doctor(args) => doctor::doctor(args, in_force()?),
         Command::Completions(args) => manual::completions(args).map(|()| ExitCode::SUCCESS),
         Command::Man(args) => manual::pages(args).map(|()| ExitCode::SUCCESS),
-        _ => todo!(),
     }
 }

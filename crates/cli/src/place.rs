@@ -18,7 +18,7 @@ use crate::format::name_text;
 use crate::in_force::InForce;
 
 pub(crate) use file::{Reader, Writer};
-pub(crate) use remote::{Remote, Sessions};
+pub(crate) use remote::{Remote, Sessions, socket_place};
 
 /// Why something could not be done at a place.
 #[derive(Debug)]
@@ -32,11 +32,13 @@ pub(crate) enum Trouble {
 pub(crate) type Outcome<T> = std::result::Result<T, Trouble>;
 
 impl Trouble {
-    /// The error number, if there is one.
+    /// What the file system, here or there, said; none if it was not asked or not heard: a service that cannot be
+    /// reached says nothing about its files.
     pub(crate) fn errno(&self) -> Option<i32> {
         match self {
             Self::Local(error) => error.raw_os_error(),
-            Self::Remote(error) => Some(error.to_errno().raw()),
+            Self::Remote(client::Error::Refused(errno)) => Some(errno.raw()),
+            Self::Remote(_) => None,
         }
     }
 
@@ -53,7 +55,8 @@ impl Trouble {
     /// Whether this cannot be done here by anyone.
     pub(crate) fn is_unsupported(&self) -> bool {
         let unsupported = [p9::Errno::EOPNOTSUPP, p9::Errno::ENOSYS, p9::Errno::EINVAL];
-        self.errno().is_some_and(|errno| unsupported.iter().any(|known| known.raw() == errno))
+        self.errno()
+            .is_some_and(|errno| unsupported.iter().any(|known| known.raw() == errno))
     }
 
     fn advice(&self) -> &'static str {
@@ -61,7 +64,9 @@ impl Trouble {
             Self::Remote(client::Error::Unreachable { .. }) => {
                 "; is a service running there? `sluice doctor` looks at every route"
             }
-            Self::Remote(client::Error::Lost { .. }) => "; start the service again and repeat the command",
+            Self::Remote(client::Error::Lost { .. }) => {
+                "; start the service again and repeat the command"
+            }
             Self::Remote(client::Error::Version { .. }) => "; only 9P2000.L services can be used",
             Self::Remote(client::Error::AbsoluteLink { .. }) => {
                 "; its target lies outside the service: name the target's own address"
@@ -169,8 +174,8 @@ pub(crate) enum Place {
 macro_rules! either {
     ($place:expr, $method:ident($($argument:expr),*)) => {
         match $place {
-            Place::Local(path) => Ok(local::$method(path $(, $argument)*)?),
-            Place::Remote(remote) => Ok(remote.$method($($argument),*)?),
+            Place::Local(path) => local::$method(path $(, $argument)*).map_err(Trouble::Local),
+            Place::Remote(remote) => remote.$method($($argument),*),
         }
     };
 }
@@ -226,7 +231,9 @@ impl Place {
         match (self, to) {
             (Self::Local(from), Self::Local(to)) => Ok(std::fs::rename(from, to)?),
             (Self::Remote(from), Self::Remote(to)) => from.rename(to),
-            _ => Err(Trouble::Local(io::Error::from_raw_os_error(p9::Errno::EXDEV.raw()))),
+            _ => Err(Trouble::Local(io::Error::from_raw_os_error(
+                p9::Errno::EXDEV.raw(),
+            ))),
         }
     }
 
@@ -258,7 +265,11 @@ impl Place {
         match self {
             Self::Local(path) => {
                 let parent = path.parent()?;
-                let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
+                let parent = if parent.as_os_str().is_empty() {
+                    Path::new(".")
+                } else {
+                    parent
+                };
                 path.file_name()?;
                 Some(Self::Local(parent.to_path_buf()))
             }
@@ -290,16 +301,21 @@ impl Place {
     pub(crate) fn is_within(&self, directory: &Self) -> bool {
         match (self, directory) {
             (Self::Local(path), Self::Local(directory)) => {
-                let Ok(directory) = directory.canonicalize() else { return false };
+                let Ok(directory) = directory.canonicalize() else {
+                    return false;
+                };
                 // The part of the path that exists decides.
-                let there = path.ancestors().find_map(|above| match above.as_os_str().is_empty() {
-                    true => Path::new(".").canonicalize().ok(),
-                    false => above.canonicalize().ok(),
-                });
+                let there = path
+                    .ancestors()
+                    .find_map(|above| match above.as_os_str().is_empty() {
+                        true => Path::new(".").canonicalize().ok(),
+                        false => above.canonicalize().ok(),
+                    });
                 there.is_some_and(|there| there.starts_with(&directory))
             }
             (Self::Remote(a), Self::Remote(b)) => {
-                a.uri().endpoint == b.uri().endpoint && a.uri().path.strip_prefix(&b.uri().path).is_some()
+                a.uri().endpoint == b.uri().endpoint
+                    && a.uri().path.strip_prefix(&b.uri().path).is_some()
             }
             _ => false,
         }
@@ -331,7 +347,11 @@ impl Places {
     pub(crate) fn new(in_force: InForce) -> Result<Self> {
         let cwd = std::env::current_dir().context("cannot tell the working directory")?;
         let sessions = Sessions::new(&in_force.settings);
-        Ok(Self { in_force, cwd, sessions })
+        Ok(Self {
+            in_force,
+            cwd,
+            sessions,
+        })
     }
 
     pub(crate) fn in_force(&self) -> &InForce {
@@ -344,7 +364,12 @@ impl Places {
         if let Some(found) = detect(bytes) {
             return self.remote(&found.uri(bytes)?, bytes.to_vec());
         }
-        match self.in_force.settings.routes.resolve(self.cwd.as_os_str().as_bytes(), bytes) {
+        match self
+            .in_force
+            .settings
+            .routes
+            .resolve(self.cwd.as_os_str().as_bytes(), bytes)
+        {
             Resolved::Local => Ok(Place::Local(PathBuf::from(text))),
             Resolved::LocalCleaned => {
                 let clean = clean_absolute(self.cwd.join(text).as_os_str().as_bytes());

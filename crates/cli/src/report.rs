@@ -23,7 +23,8 @@ impl Failures {
 
     /// Tells what failed, where, why, and what to do.
     pub(crate) fn add(&mut self, place: &Place, trouble: &Trouble) {
-        self.add_error(&format_args!("cannot {} {place}: {trouble}", self.verb));
+        let verb = self.verb;
+        self.add_error(&format_args!("cannot {verb} {place}: {trouble}"));
     }
 
     /// Tells of a failure in full.
@@ -33,7 +34,11 @@ impl Failures {
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
-        if self.count == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        if self.count == 0 {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        }
     }
 }
 

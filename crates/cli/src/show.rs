@@ -54,7 +54,9 @@ pub(crate) fn cat(args: &Cat, places: &Places) -> Result<ExitCode> {
 /// A local file that has no offsets: a pipe, a terminal, a file of /proc with no size.
 fn special(place: &Place, reader: &Reader) -> Option<std::fs::File> {
     match (place, reader, reader.stat()) {
-        (Place::Local(_), Reader::Local(file), Ok(meta)) if !meta.is_regular() && !meta.is_directory() => {
+        (Place::Local(_), Reader::Local(file), Ok(meta))
+            if !meta.is_regular() && !meta.is_directory() =>
+        {
             file.try_clone().ok()
         }
         _ => None,
@@ -76,7 +78,9 @@ fn copy_out(
     failures: &mut Failures,
 ) -> io::Result<()> {
     let mut offset = args.offset;
-    let end = args.length.map_or(u64::MAX, |length| offset.saturating_add(length));
+    let end = args
+        .length
+        .map_or(u64::MAX, |length| offset.saturating_add(length));
     while offset < end {
         let wanted = (end - offset).min(buffer.len() as u64) as usize;
         match reader.read_at(&mut buffer[..wanted], offset) {
@@ -125,13 +129,33 @@ fn describe(out: &mut dyn Write, place: &Place, meta: &Meta) -> io::Result<()> {
         writeln!(out, "    At: {}", remote.uri())?;
     }
     let blocks = meta.blocks;
-    writeln!(out, "  Size: {} bytes in {blocks} blocks of 512, {}", meta.size, kind_text(meta.mode))?;
+    writeln!(
+        out,
+        "  Size: {} bytes in {blocks} blocks of 512, {}",
+        meta.size,
+        kind_text(meta.mode)
+    )?;
     let permission = meta.mode & p9::mode::PERMISSIONS;
-    writeln!(out, "  Mode: {permission:04o} {}  Uid: {}  Gid: {}", mode_text(meta.mode), meta.uid, meta.gid)?;
+    writeln!(
+        out,
+        "  Mode: {permission:04o} {}  Uid: {}  Gid: {}",
+        mode_text(meta.mode),
+        meta.uid,
+        meta.gid
+    )?;
     writeln!(out, " Links: {}  Inode: {}", meta.links, meta.inode)?;
-    for (label, moment) in [("Access", meta.atime), ("Modify", meta.mtime), ("Change", meta.ctime)] {
+    for (label, moment) in [
+        ("Access", meta.atime),
+        ("Modify", meta.mtime),
+        ("Change", meta.ctime),
+    ] {
         let time = time_text(moment.seconds);
-        writeln!(out, "{label}: {}.{:09}Z", time.trim_end_matches('Z'), moment.nanoseconds)?;
+        writeln!(
+            out,
+            "{label}: {}.{:09}Z",
+            time.trim_end_matches('Z'),
+            moment.nanoseconds
+        )?;
     }
     Ok(())
 }

@@ -36,7 +36,9 @@ pub(crate) fn make_all(place: &Place) -> std::result::Result<(), (Place, crate::
         Err(trouble) => trouble,
     };
     if trouble.is_missing()
-        && let Some(parent) = place.parent().filter(|parent| parent.to_bytes() != place.to_bytes())
+        && let Some(parent) = place
+            .parent()
+            .filter(|parent| parent.to_bytes() != place.to_bytes())
     {
         make_all(&parent)?;
         match place.make_directory(0o777) {
@@ -59,7 +61,9 @@ pub(crate) fn rm(args: &Rm, places: &Places) -> Result<ExitCode> {
     for text in &args.places {
         match places.find(text) {
             Ok(place) if place.file_name().is_none() => {
-                failures.add_error(&format_args!("cannot remove {place}: it is a root, `.` or `..`; name what is in it"));
+                failures.add_error(&format_args!(
+                    "cannot remove {place}: it is a root, `.` or `..`; name what is in it"
+                ));
             }
             Ok(place) => remove(args, &place, &mut failures),
             Err(error) => failures.add_error(&error),
@@ -71,7 +75,9 @@ pub(crate) fn rm(args: &Rm, places: &Places) -> Result<ExitCode> {
 fn remove(args: &Rm, place: &Place, failures: &mut Failures) {
     match place.stat(false) {
         Ok(meta) if meta.is_directory() && !args.recursive => {
-            failures.add_error(&format_args!("cannot remove {place}: Is a directory; use -r for directories"));
+            failures.add_error(&format_args!(
+                "cannot remove {place}: Is a directory; use -r for directories"
+            ));
         }
         Ok(meta) if meta.is_directory() => {
             let outcome = place.list().map(|names| {

@@ -9,6 +9,7 @@ use p9::frame::{HEADER_LEN, Header, IO_HEADER_LEN, READ_REPLY_OVERHEAD};
 use p9::{Data, Dialect, Errno, Fid, Reply, Request, Tag};
 use rustix::net::sockopt::{self, Timeout};
 
+use crate::lock;
 use crate::error::{Error, ProtocolError, Result};
 use crate::link::{Exchange, Link, Sent, has_hung_up, receive, send_some, wait_either};
 
@@ -57,6 +58,11 @@ impl Body {
     pub fn data(&self) -> &[u8] {
         self.bytes.get(self.start + 4..).unwrap_or(&[])
     }
+
+    /// The same, to be changed.
+    pub(crate) fn data_mut(&mut self) -> &mut [u8] {
+        self.bytes.get_mut(self.start + 4..).unwrap_or(&mut [])
+    }
 }
 
 enum Slot {
@@ -96,12 +102,6 @@ pub struct Connection {
     receiver: Mutex<Receiver>,
     slots: Mutex<Slots>,
     arrived: Condvar,
-}
-
-/// A poisoned lock means a panic elsewhere, which the hooks have caught; the data behind it is
-/// only ever changed in steps that leave it whole.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Connection {

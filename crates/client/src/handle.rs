@@ -311,9 +311,7 @@ impl Handle {
             };
             let mut requests = vec![clone];
             requests.extend(xattr::create(&live.connection, fid, name, value, flags)?);
-            let outcome = xattr::created(live.all(&requests)?);
-            live.release(fid);
-            outcome
+            xattr::created(live, fid, live.one_by_one(&requests)?)
         })
     }
 

@@ -2,15 +2,17 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use p9::{Errno, Fid, Names, Optional, Qid, QidType, Reply, Request};
 
 use crate::connection::{Body, Connection, Ticket};
+use crate::lock;
 use crate::error::{Error, ProtocolError, Result};
 
 /// A fid number is used again only when so many others were released after it: a service that
-/// works out of order may still be busy with its old life.
+/// works out of order may still be busy with its old life. Where that is known of a service, none
+/// is used again before all others.
 const FID_REST: usize = 1024;
 
 /// A negotiated connection and the client's book-keeping about it.
@@ -68,10 +70,6 @@ pub(crate) struct Step {
     pub(crate) eager: Option<Ticket>,
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 impl Live {
     pub(crate) fn new(connection: Connection, generation: u32, uname: &str) -> Self {
         Self {
@@ -91,6 +89,7 @@ impl Live {
     pub(crate) fn new_fid(&self) -> Result<Fid> {
         let mut fids = lock(&self.fids);
         if fids.released.len() > FID_REST
+            && !self.is_out_of_order()
             && let Some(fid) = fids.released.pop_front()
         {
             return Ok(fid);
@@ -122,10 +121,6 @@ impl Live {
 
     pub(crate) fn is_out_of_order(&self) -> bool {
         self.out_of_order.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn set_out_of_order(&self) {
-        self.out_of_order.store(true, Ordering::Relaxed);
     }
 
     /// The attached tree that holds `path`. Where the service refuses the unnamed root, growing
@@ -193,8 +188,7 @@ impl Live {
         fid: Fid,
         tail: Tail<'_>,
     ) -> Result<Step> {
-        let mut between = Vec::new();
-        let mut requests: Vec<Request<'_>> = Vec::with_capacity(8);
+        let mut walks: Vec<Request<'_>> = Vec::with_capacity(8);
         let mut from = base;
         let mut rest = names;
         loop {
@@ -205,84 +199,115 @@ impl Live {
                 self.new_fid()?
             };
             let names = Names::collect(now.iter().copied());
-            requests.push(Request::Walk {
+            walks.push(Request::Walk {
                 fid: from,
                 new_fid,
                 names,
             });
             rest = later;
+            from = new_fid;
             if rest.is_empty() {
                 break;
             }
-            between.push(new_fid);
-            from = new_fid;
         }
-        let walks = requests.len();
-        let together = !tail.careful && !self.is_out_of_order();
-        let clunk_end = (!tail.keep).then_some(fid);
-        let eager = if together { tail.eager } else { None };
-        let mut outcome = if together {
-            let waited = walks + tail.requests.len();
-            requests.extend_from_slice(&tail.requests);
-            requests.extend(eager);
-            requests.extend(
-                between
-                    .iter()
-                    .copied()
-                    .chain(clunk_end)
-                    .map(|fid| Request::Clunk { fid }),
-            );
-            let mut tickets = self.connection.submit_all(&requests)?.into_iter();
-            let first: Vec<Ticket> = tickets.by_ref().take(waited).collect();
-            let eager_ticket = eager.and_then(|_| tickets.next());
-            tickets.for_each(|ticket| self.connection.forget(ticket));
-            let mut replies = self.wait_all(first)?;
-            let tail_replies = replies.split_off(walks);
-            let walked = self.walked(names.len(), replies)?;
-            Step {
-                walked,
-                replies: tail_replies,
-                eager: eager_ticket,
-            }
+        let mut step = if tail.careful || self.is_out_of_order() {
+            self.in_steps(&walks, names.len(), &tail)?
         } else {
-            let mut replies = Vec::new();
-            for request in &requests {
-                replies.push(self.call(request)?);
-            }
-            let walked = self.walked(names.len(), replies)?;
-            Step {
-                walked,
-                replies: Vec::new(),
-                eager: None,
+            let step = self.at_once(&walks, names.len(), &tail)?;
+            if step.is_suspicious(walks.len()) {
+                // Some request failed as if the one before it had not been made: perhaps it was
+                // handled first. Once more, in steps.
+                if let Some(ticket) = step.eager {
+                    self.connection.forget(ticket);
+                }
+                self.clunk_targets(&walks)?;
+                self.clunk_targets(&tail.requests)?;
+                let again = self.in_steps(&walks, names.len(), &tail)?;
+                if !again.is_suspicious(walks.len()) {
+                    self.out_of_order.store(true, Ordering::Relaxed);
+                }
+                again
+            } else {
+                step
             }
         };
-        if together {
-            between
-                .into_iter()
-                .chain(clunk_end)
-                .for_each(|fid| self.release(fid));
-        } else {
-            for (walk, between) in between.into_iter().enumerate() {
-                if outcome.walked.qids.len() >= (walk + 1) * Names::MAX {
-                    self.clunk(between);
-                } else {
-                    self.release(between);
-                }
-            }
-            if outcome.walked.complete && !tail.careful {
-                outcome.replies = self.one_by_one(&tail.requests)?;
-                clunk_end.into_iter().for_each(|fid| self.clunk(fid));
+        for walk in &walks[..walks.len() - 1] {
+            if let Request::Walk { new_fid, .. } = walk {
+                self.release(*new_fid);
             }
         }
-        if tail.keep && !outcome.walked.complete {
+        if !tail.keep || !step.walked.complete {
             self.release(fid);
         }
-        if !outcome.walked.complete
-            && let Some(ticket) = outcome.eager.take()
+        if !step.walked.complete
+            && let Some(ticket) = step.eager.take()
         {
             self.connection.forget(ticket);
         }
-        Ok(outcome)
+        Ok(step)
+    }
+
+    /// Sends walks, tail and clunks in one go.
+    fn at_once(&self, walks: &[Request<'_>], names: usize, tail: &Tail<'_>) -> Result<Step> {
+        let waited = walks.len() + tail.requests.len();
+        let mut requests = Vec::with_capacity(waited + walks.len() + 1);
+        requests.extend_from_slice(walks);
+        requests.extend_from_slice(&tail.requests);
+        requests.extend(tail.eager);
+        let passed = if tail.keep {
+            walks.len() - 1
+        } else {
+            walks.len()
+        };
+        requests.extend(walks[..passed].iter().filter_map(clunk_of_target));
+        let mut tickets = self.connection.submit_all(&requests)?.into_iter();
+        let first: Vec<Ticket> = tickets.by_ref().take(waited).collect();
+        let eager = tail.eager.and_then(|_| tickets.next());
+        tickets.for_each(|ticket| self.connection.forget(ticket));
+        let mut replies = self.wait_all(first)?;
+        let tail_replies = replies.split_off(walks.len());
+        let walked = self.walked(names, replies)?;
+        Ok(Step {
+            walked,
+            replies: tail_replies,
+            eager,
+        })
+    }
+
+    /// Makes one request after the other; of a careful tail, none.
+    fn in_steps(&self, walks: &[Request<'_>], names: usize, tail: &Tail<'_>) -> Result<Step> {
+        let mut replies = Vec::with_capacity(walks.len());
+        for walk in walks {
+            replies.push(self.call(walk)?);
+        }
+        let walked = self.walked(names, replies)?;
+        let replies = if walked.complete && !tail.careful {
+            self.one_by_one(&tail.requests)?
+        } else {
+            Vec::new()
+        };
+        let passed = if tail.keep {
+            walks.len() - 1
+        } else {
+            walks.len()
+        };
+        for clunk in walks[..passed].iter().filter_map(clunk_of_target) {
+            // Also of fids that did not come to be: the service's refusal is not waited for.
+            self.connection.forget(self.connection.submit(&clunk)?);
+        }
+        Ok(Step {
+            walked,
+            replies,
+            eager: None,
+        })
+    }
+
+    /// Forgets whatever walks may have made, and waits until that is so.
+    fn clunk_targets(&self, walks: &[Request<'_>]) -> Result<()> {
+        for clunk in walks.iter().filter_map(clunk_of_target) {
+            let _ = self.call(&clunk)?;
+        }
+        Ok(())
     }
 
     /// Requests whose effects build on one another: each waits for the one before. Ends at the
@@ -302,13 +327,17 @@ impl Live {
         Ok(replies)
     }
 
-    /// Sends requests that build on one another, and waits for all replies.
+    /// Sends requests that build on one another and may be repeated, and waits for all replies.
     pub(crate) fn all(&self, requests: &[Request<'_>]) -> Result<Vec<Result<Body>>> {
         if self.is_out_of_order() {
             return self.one_by_one(requests);
         }
-        let tickets = self.connection.submit_all(requests)?;
-        self.wait_all(tickets)
+        let replies = self.wait_all(self.connection.submit_all(requests)?)?;
+        if replies.iter().any(is_suspicious) {
+            self.clunk_targets(requests)?;
+            return self.one_by_one(requests);
+        }
+        Ok(replies)
     }
 
     /// Waits for replies in order. What the service refuses stays with its request; what breaks
@@ -393,6 +422,35 @@ impl Walked {
             path: 0,
         };
         self.qids.last().copied().unwrap_or(directory)
+    }
+}
+
+impl Step {
+    /// Whether some request failed as it would when made before the one that it builds on.
+    fn is_suspicious(&self, walks: usize) -> bool {
+        match self.walked.errno {
+            Some(errno) => walks > 1 && is_suspicious_errno(errno),
+            None => self.walked.complete && self.replies.iter().any(is_suspicious),
+        }
+    }
+}
+
+/// What a request on a fid that is not there (yet) may be answered with. diod says `EIO`.
+fn is_suspicious_errno(errno: Errno) -> bool {
+    matches!(errno, Errno::EBADF | Errno::EIO)
+}
+
+fn is_suspicious(reply: &Result<Body>) -> bool {
+    matches!(reply, Err(Error::Refused(errno)) if is_suspicious_errno(*errno))
+}
+
+/// The request that undoes a walk, or another request that makes a fid.
+fn clunk_of_target<'a>(request: &Request<'_>) -> Option<Request<'a>> {
+    match *request {
+        Request::Walk { new_fid, .. } | Request::Xattrwalk { new_fid, .. } => {
+            Some(Request::Clunk { fid: new_fid })
+        }
+        _ => None,
     }
 }
 

@@ -198,46 +198,11 @@ impl<'a> Resolver<'a> {
             return Err(Error::Refused(Errno::ENOTDIR));
         }
         let mut replies = step.replies;
-        let mut eager = step.eager;
+        let eager = step.eager;
         if careful {
             replies = live.all(&(plan.requests)(fid))?;
             if !plan.keep {
                 live.clunk(fid);
-            }
-        } else if !live.is_out_of_order() && replies.iter().any(is_suspicious) {
-            // The walk went well, yet the next request failed as if it had not: it may have been
-            // handled before the walk. Ask once more, in steps.
-            if let Some(ticket) = eager.take() {
-                live.connection.forget(ticket);
-            }
-            let again = live.new_fid()?;
-            let tail = Tail {
-                requests: Vec::new(),
-                eager: None,
-                keep: true,
-                careful: true,
-            };
-            let second = live.step(self.start.fid, &names, again, tail)?;
-            if second.walked.complete {
-                if plan.keep {
-                    live.clunk(fid);
-                }
-                replies = live.one_by_one(&(plan.requests)(again))?;
-                if !replies.iter().any(is_suspicious) {
-                    live.set_out_of_order();
-                }
-                if !plan.keep {
-                    live.clunk(again);
-                }
-                let qid = second.walked.end();
-                let reached = Reached {
-                    fid: again,
-                    qid,
-                    replies,
-                    eager: None,
-                    path,
-                };
-                return Ok(Some(Outcome::Reached(reached)));
             }
         }
         Ok(Some(Outcome::Reached(Reached {
@@ -389,9 +354,4 @@ pub(crate) fn why_not(live: &Live, base: Fid, parents: &[&[u8]], name: &[u8]) ->
     let last = live.step(parent, &[name], fid, tail)?;
     live.clunk(parent);
     Ok(last.walked.errno.unwrap_or(Errno::ENOENT))
-}
-
-/// What a request on a fid that is not there (yet) may be answered with.
-fn is_suspicious(reply: &Result<Body>) -> bool {
-    matches!(reply, Err(Error::Refused(Errno::EBADF | Errno::EINVAL)))
 }

@@ -13,6 +13,7 @@ use crate::handle::Handle;
 use crate::live::Live;
 use crate::options::Options;
 use crate::path::Parsed;
+use crate::siblings::Registry;
 use crate::resolve::{Outcome, Plan, Resolver, Start};
 
 /// Waits between attempts to make a connection again.
@@ -62,6 +63,7 @@ pub struct Session {
     options: Options,
     generations: AtomicU32,
     line: Line,
+    files: Registry,
 }
 
 /// What belongs to one process's use of a session. A fork's child goes over to a fresh one, see
@@ -93,6 +95,7 @@ impl Session {
             options,
             generations: AtomicU32::new(1),
             line: Line::default(),
+            files: Registry::default(),
         })
     }
 
@@ -106,6 +109,12 @@ impl Session {
     #[must_use]
     pub fn peer(&self) -> String {
         self.dial.peer()
+    }
+
+    /// The remote files that are open.
+    #[must_use]
+    pub fn files(&self) -> &Registry {
+        &self.files
     }
 
     /// Makes the connection, if there is none, without asking anything of the service.

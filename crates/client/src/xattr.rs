@@ -110,9 +110,15 @@ pub(crate) fn create<'r>(
 }
 
 /// The first refusal among the replies to [`create`].
-pub(crate) fn created(replies: Vec<Result<Body>>) -> Result<()> {
-    replies
-        .into_iter()
-        .find_map(Result::err)
-        .map_or(Ok(()), Err)
+pub(crate) fn created(live: &Live, fid: Fid, replies: Vec<Result<Body>>) -> Result<()> {
+    match replies.into_iter().find_map(Result::err) {
+        Some(error) => {
+            live.clunk(fid);
+            Err(error)
+        }
+        None => {
+            live.release(fid);
+            Ok(())
+        }
+    }
 }

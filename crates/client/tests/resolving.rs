@@ -311,6 +311,11 @@ fn one_round_trip_each() {
             .remove(At::root(b"base/dir/y"), false)
             .expect("unlink")
     });
+    count("rename", 1, &|| {
+        session
+            .rename(At::root(b"base/dir/d"), At::root(b"base/dir/e"), false)
+            .expect("rename");
+    });
     count("readlink", 1, &|| {
         session
             .read_link(At::root(b"base/dir/to_sub"))

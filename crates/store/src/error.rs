@@ -30,6 +30,14 @@ pub enum Error {
         /// The kind of store.
         store: &'static str,
     },
+    /// A store cannot be exported by that name.
+    #[error("`{name}` cannot name an export: {why}")]
+    BadName {
+        /// The name, bytes that are not text escaped.
+        name: String,
+        /// What is wrong with it.
+        why: &'static str,
+    },
     /// The two nodes of a rename or link are in different stores.
     #[error("{operation} between two stores")]
     AcrossStores {
@@ -46,6 +54,7 @@ impl Error {
             Error::System { errno, .. } => *errno,
             Error::ReadOnly { .. } => Errno::EROFS,
             Error::Unsupported { .. } => Errno::EOPNOTSUPP,
+            Error::BadName { .. } => Errno::EINVAL,
             Error::AcrossStores { .. } => Errno::EXDEV,
         }
     }

@@ -15,11 +15,17 @@
 //!    service lets the kernel move the bytes.
 #![forbid(unsafe_code)]
 
+pub mod conformance;
 mod error;
+mod exports;
 pub mod fs;
 mod locks;
+pub mod mem;
 mod name;
 mod node;
+mod read_only;
 
 pub use error::{Error, Result};
+pub use exports::Exports;
 pub use node::{LockOwner, LockRange, Node, OpenNode, Store, Walk};
+pub use read_only::ReadOnly;

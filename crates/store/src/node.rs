@@ -34,7 +34,7 @@ pub struct Walk {
 /// [`Node::link`]) find their own kind by downcasting through [`Any`].
 pub trait Node: Any + Send + Sync {
     /// Identity: `path` is unique among all files of the store, `kind` tells directories and
-    /// symbolic links.
+    /// symbolic links, `version` is that of this moment and changes with the content.
     fn qid(&self) -> Qid;
 
     /// Whether operations on this node, and on what is opened from it, may wait for another
@@ -63,14 +63,15 @@ pub trait Node: Any + Send + Sync {
     /// As chmod(2), chown(2), truncate(2), utimensat(2).
     fn set_attributes(&self, set: &SetAttributes) -> Result<()>;
 
-    /// Opens. `CREATE` and `EXCLUSIVE` mean nothing here; `TRUNCATE` empties.
+    /// Opens a regular file or a directory. `CREATE` and `EXCLUSIVE` mean nothing here;
+    /// `TRUNCATE` empties; `NONBLOCK` changes nothing, since it never waits.
     ///
     /// # Errors
-    /// As open(2).
+    /// As open(2); `ELOOP` for symbolic links, `ENXIO` for what is neither file nor directory.
     fn open(&self, flags: OpenFlags) -> Result<Arc<dyn OpenNode>>;
 
     /// Creates a regular file in this directory and opens it. Without `EXCLUSIVE` an existing file
-    /// is opened, as open(2) does.
+    /// is opened, as open(2) does. `mode` is taken as it is: the client has applied its umask.
     ///
     /// # Errors
     /// As open(2) with `O_CREAT`.
@@ -200,7 +201,10 @@ pub trait OpenNode: Send + Sync {
     fn write_at(&self, data: &[u8], offset: u64) -> Result<usize>;
 
     /// Lists a directory from `cookie` (0: from the start; else the `offset` of an entry already
-    /// given) until `take` says false. `.` and `..` are included.
+    /// given) until `take` says false; the entry that it refused comes again when the listing goes
+    /// on behind the one before. `.` and `..` are included, and at the root both are the root.
+    /// Every entry that is there all the while comes exactly once, whatever is added and removed
+    /// meanwhile. The qids have no version (0).
     ///
     /// # Errors
     /// As getdents64(2).
@@ -229,10 +233,13 @@ pub trait OpenNode: Send + Sync {
     /// a file end when the last [`OpenNode`] through which it locked is dropped.
     ///
     /// # Errors
-    /// As fcntl(2) with `F_SETLK`.
+    /// As fcntl(2) with `F_SETLK`; `EBADF` for a shared lock through what was not opened for
+    /// reading, and for an exclusive one through what was not opened for writing.
     fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool>;
 
-    /// The first lock of another owner that is in the way of `range`.
+    /// The first lock of another owner that is in the way of `range`. Where a process on the
+    /// store's own machine holds it, the owner's client is empty and its process that machine's
+    /// (0: unknown).
     ///
     /// # Errors
     /// As fcntl(2) with `F_GETLK`.
@@ -243,7 +250,8 @@ pub trait OpenNode: Send + Sync {
     ) -> Result<Option<(LockOwner, LockRange)>>;
 
     /// A descriptor through which the kernel may move the file's bytes without copies, for
-    /// reading with sendfile(2) and writing with splice(2). `None` where there is no such thing.
+    /// reading with sendfile(2) and writing with splice(2), always at given offsets. `None` where
+    /// there is no such thing.
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }

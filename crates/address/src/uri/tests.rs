@@ -237,6 +237,7 @@ fn listen_addresses() {
     assert_eq!(listen("unix:/tmp/s"), Ok(socket("/tmp/s")));
     assert_eq!(listen("tcp:127.0.0.1:17"), Ok(tcp("127.0.0.1", 17)));
     assert_eq!(listen("tcp:[::1]"), Ok(tcp("::1", 5640)));
+    assert_eq!(listen("tcp:[::1]:0"), Ok(tcp("::1", 0)));
     assert_eq!(listen("scdc+tcp://h:9"), Ok(tcp("h", 9)));
     assert_eq!(listen("scdc+uds:///tmp/s.sock"), Ok(socket("/tmp/s.sock")));
     assert_eq!(listen("scdc+uds://name"), Ok(named("name")));

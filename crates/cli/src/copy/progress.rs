@@ -55,7 +55,8 @@ impl Progress {
     pub(crate) fn new(args: &Cp) -> Self {
         let silent = args.quiet || args.json;
         // Not while the content itself goes to the terminal.
-        let to_terminal = io::stderr().is_terminal() && args.places.last().is_none_or(|last| last != "-");
+        let to_terminal =
+            io::stderr().is_terminal() && args.places.last().is_none_or(|last| last != "-");
         let bar = (!silent && to_terminal).then(|| {
             let bar = ProgressBar::new(0);
             let template = "{bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} {msg}";
@@ -116,8 +117,15 @@ impl Progress {
             Some(bar) => bar.suspend(show),
             None => show(),
         }
-        let failure = Failure { from: from.to_string(), to: to.to_string(), error };
-        self.failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(failure);
+        let failure = Failure {
+            from: from.to_string(),
+            to: to.to_string(),
+            error,
+        };
+        self.failures
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .push(failure);
     }
 
     fn line(&self, text: &dyn Fn() -> String) {
@@ -128,13 +136,21 @@ impl Progress {
 
     /// Tells now and then how far one file is.
     pub(super) fn watch<'a>(&'a self, from: &'a Place, size: u64) -> Watch<'a> {
-        Watch { progress: self, from, size, told: Instant::now() }
+        Watch {
+            progress: self,
+            from,
+            size,
+            told: Instant::now(),
+        }
     }
 
     /// Says what was done.
     pub(crate) fn finish(self, started: Instant) -> Result<ExitCode> {
         let seconds = started.elapsed().as_secs_f64();
-        let failures = self.failures.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let failures = self
+            .failures
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         let (files, bytes) = (self.files.into_inner(), self.bytes.into_inner());
         let skipped = self.skipped.into_inner();
         if let Some(bar) = &self.bar {
@@ -142,16 +158,40 @@ impl Progress {
         }
         if self.json {
             let resumed = self.resumed.into_inner();
-            let summary = Summary { files, bytes, skipped, resumed, seconds, failed: &failures };
-            println!("{}", serde_json::to_string(&summary).context("cannot write the summary")?);
+            let summary = Summary {
+                files,
+                bytes,
+                skipped,
+                resumed,
+                seconds,
+                failed: &failures,
+            };
+            println!(
+                "{}",
+                serde_json::to_string(&summary).context("cannot write the summary")?
+            );
         } else if self.lines || self.bar.is_some() {
             let rate = bytes_text((bytes as f64 / seconds.max(1e-6)) as u64);
-            let were_there = if skipped > 0 { format!(", {skipped} were there already") } else { String::new() };
-            let failed = if failures.is_empty() { String::new() } else { format!(", {} failed", failures.len()) };
+            let were_there = if skipped > 0 {
+                format!(", {skipped} were there already")
+            } else {
+                String::new()
+            };
+            let failed = if failures.is_empty() {
+                String::new()
+            } else {
+                format!(", {} failed", failures.len())
+            };
             let (noun, copied) = (if files == 1 { "file" } else { "files" }, bytes_text(bytes));
-            eprintln!("copied {files} {noun}, {copied} in {seconds:.1} s ({rate}/s){were_there}{failed}");
+            eprintln!(
+                "copied {files} {noun}, {copied} in {seconds:.1} s ({rate}/s){were_there}{failed}"
+            );
         }
-        Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+        Ok(if failures.is_empty() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::FAILURE
+        })
     }
 }
 

@@ -14,7 +14,12 @@ use crate::place::{Meta, Moment, Place, Places, Reader, Trouble};
 const BUFFER_BYTES: usize = 1 << 20;
 
 /// `sluice cp - PLACE` and `sluice cp PLACE… -`.
-pub(super) fn standard(places: &Places, sources: &[OsString], destination: &OsStr, progress: &Progress) -> Result<()> {
+pub(super) fn standard(
+    places: &Places,
+    sources: &[OsString],
+    destination: &OsStr,
+    progress: &Progress,
+) -> Result<()> {
     if destination != "-" {
         if sources.len() > 1 {
             bail!("standard input cannot be copied together with files: give it a name of its own");
@@ -24,11 +29,15 @@ pub(super) fn standard(places: &Places, sources: &[OsString], destination: &OsSt
     let mut out = io::stdout().lock();
     for source in sources {
         if source == "-" {
-            io::copy(&mut io::stdin().lock(), &mut out).context("cannot copy standard input to standard output")?;
+            io::copy(&mut io::stdin().lock(), &mut out)
+                .context("cannot copy standard input to standard output")?;
             continue;
         }
         let from = places.find(source)?;
-        let outcome = from.open().map_err(CopyError::source("read")).and_then(|reader| drain(&reader, &mut out, progress));
+        let outcome = from
+            .open()
+            .map_err(CopyError::source("read"))
+            .and_then(|reader| drain(&reader, &mut out, progress));
         match outcome {
             Ok(count) => progress.file_done(&from, &from, count),
             Err(error) => progress.failed(&from, &Place::Local("standard output".into()), &error),
@@ -42,10 +51,13 @@ fn from_input(places: &Places, destination: &OsStr, progress: &Progress) -> Resu
     let to = places.find(destination)?;
     let fail = |trouble: Trouble| anyhow!("cannot write {to}: {trouble}");
     match to.stat(true) {
-        Ok(there) if there.is_directory() => bail!("{to} is a directory: standard input needs a file's name"),
+        Ok(there) if there.is_directory() => {
+            bail!("{to} is a directory: standard input needs a file's name")
+        }
         Ok(there) if !there.is_regular() => {
             let mut out = open_special(&to).map_err(fail)?;
-            let count = io::copy(&mut io::stdin().lock(), &mut out).with_context(|| format!("cannot write {to}"))?;
+            let count = io::copy(&mut io::stdin().lock(), &mut out)
+                .with_context(|| format!("cannot write {to}"))?;
             progress.file_done(&Place::Local("-".into()), &to, count);
             return Ok(());
         }
@@ -55,7 +67,10 @@ fn from_input(places: &Places, destination: &OsStr, progress: &Progress) -> Resu
         bail!("{to} is a root and not a file's name; append a name")
     };
     // Never resumed, so that the name must only differ from every other copy's: the process tells them apart.
-    let unique = Meta { size: std::process::id().into(), ..nothing() };
+    let unique = Meta {
+        size: std::process::id().into(),
+        ..nothing()
+    };
     let part_place = directory.child(&part::name(&name, &unique));
     let written = (|| {
         let part = part_place.create(0o600).map_err(fail)?;
@@ -95,12 +110,30 @@ fn from_input(places: &Places, destination: &OsStr, progress: &Progress) -> Resu
 }
 
 fn nothing() -> Meta {
-    let never = Moment { seconds: 0, nanoseconds: 0 };
-    Meta { mode: 0, size: 0, mtime: never, atime: never, ctime: never, uid: 0, gid: 0, links: 0, inode: 0, blocks: 0 }
+    let never = Moment {
+        seconds: 0,
+        nanoseconds: 0,
+    };
+    Meta {
+        mode: 0,
+        size: 0,
+        mtime: never,
+        atime: never,
+        ctime: never,
+        uid: 0,
+        gid: 0,
+        links: 0,
+        inode: 0,
+        blocks: 0,
+    }
 }
 
 /// Copies a file into a pipe or device.
-pub(super) fn into_special(reader: &Reader, to: &Place, progress: &Progress) -> Result<u64, CopyError> {
+pub(super) fn into_special(
+    reader: &Reader,
+    to: &Place,
+    progress: &Progress,
+) -> Result<u64, CopyError> {
     let mut out = open_special(to).map_err(CopyError::destination("write"))?;
     drain(reader, &mut out, progress)
 }
@@ -116,7 +149,9 @@ fn drain(reader: &Reader, out: &mut dyn Write, progress: &Progress) -> Result<u6
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut offset = 0;
     loop {
-        let count = reader.read_at(&mut buffer, offset).map_err(CopyError::source("read"))?;
+        let count = reader
+            .read_at(&mut buffer, offset)
+            .map_err(CopyError::source("read"))?;
         if count == 0 {
             return Ok(offset);
         }

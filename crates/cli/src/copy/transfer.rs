@@ -4,14 +4,12 @@ use std::fmt;
 
 use super::part;
 use super::progress::Progress;
-use crate::place::{Meta, Place, Trouble, Writer};
+use crate::place::{Meta, Place, Trouble};
 
 /// Moved at a time.
 const BUFFER_BYTES: usize = 1 << 20;
 /// Permission bits that a copy keeps: it may have another owner, so set-user-id and its like are dropped.
 pub(super) const MODE_KEPT: u32 = 0o777;
-/// How often a part file that vanishes while it is opened is opened again.
-const OPENS_MAX: usize = 8;
 
 /// Why something was not copied.
 #[derive(Debug)]
@@ -34,8 +32,6 @@ pub(super) enum CopyError {
     Special(&'static str),
     /// The destination has no name.
     NoName,
-    /// The same part file is being written.
-    Busy,
     /// The source changed meanwhile.
     Changed,
 }
@@ -55,14 +51,25 @@ impl CopyError {
             Self::Source(what, trouble) => format!("cannot {what} {from}: {trouble}"),
             Self::Destination(what, trouble) => format!("cannot {what} {to}: {trouble}"),
             Self::SameFile => format!("cannot copy {from}: the destination is the same file"),
-            Self::Directory => format!("cannot copy {from}: Is a directory; use -r for directories"),
+            Self::Directory => {
+                format!("cannot copy {from}: Is a directory; use -r for directories")
+            }
             Self::IntoItself => format!("cannot copy {from} into itself, {to}"),
-            Self::NotADirectory => format!("cannot copy the directory {from}: {to} is no directory; remove it first"),
-            Self::OntoDirectory => format!("cannot copy {from}: {to} is a directory; remove it first"),
-            Self::Special(kind) => format!("cannot copy {from}: it is a {kind}; only files, directories and links are copied"),
-            Self::NoName => format!("cannot copy {from}: {to} is a root and not a file's name; append a name"),
-            Self::Busy => format!("cannot copy {from}: another copy of it to {to} is under way; wait for it"),
-            Self::Changed => format!("cannot copy {from}: it changed while it was copied; repeat when nobody writes it"),
+            Self::NotADirectory => {
+                format!("cannot copy the directory {from}: {to} is no directory; remove it first")
+            }
+            Self::OntoDirectory => {
+                format!("cannot copy {from}: {to} is a directory; remove it first")
+            }
+            Self::Special(kind) => format!(
+                "cannot copy {from}: it is a {kind}; only files, directories and links are copied"
+            ),
+            Self::NoName => {
+                format!("cannot copy {from}: {to} is a root and not a file's name; append a name")
+            }
+            Self::Changed => format!(
+                "cannot copy {from}: it changed while it was copied; repeat when nobody writes it"
+            ),
         }
     }
 }
@@ -87,7 +94,7 @@ pub(super) fn file(
     progress.expect(source.size);
     match to.stat(false) {
         Ok(there) if there.is_directory() => return Err(CopyError::OntoDirectory),
-        Ok(there) if resume && there.is_regular() && (there.size, there.mtime) == (source.size, source.mtime) => {
+        Ok(_) if resume && is_same(to, source) => {
             progress.advance(source.size);
             progress.skipped();
             return Ok(());
@@ -101,15 +108,21 @@ pub(super) fn file(
         }
         _ => {}
     }
-    let (Some(directory), Some(name)) = (to.parent(), to.file_name()) else { return Err(CopyError::NoName) };
+    let (Some(directory), Some(name)) = (to.parent(), to.file_name()) else {
+        return Err(CopyError::NoName);
+    };
     let part_place = directory.child(&part::name(&name, source));
     let reader = from.open().map_err(CopyError::source("read"))?;
-    let part_file = open_part(&part_place)?;
+    // Two copies of one source at a time may meet in one part file: both write the same bytes at the same places, so it is
+    // never emptied, only overwritten.
+    let part_file = part_place
+        .create(0o600)
+        .map_err(CopyError::destination("write"))?;
     let start = match resume {
-        true => part::resume_at(&reader, &part_file, source.size).map_err(CopyError::destination("check the part of"))?,
+        true => part::resume_at(&reader, &part_file, source.size)
+            .map_err(CopyError::destination("check the part of"))?,
         false => 0,
     };
-    part_file.set_len(start).map_err(CopyError::destination("write"))?;
     if start > 0 {
         progress.resumed(to, start);
     }
@@ -119,45 +132,48 @@ pub(super) fn file(
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut watch = progress.watch(from, source.size);
     loop {
-        let count = reader.read_at(&mut buffer, offset).map_err(CopyError::source("read"))?;
+        let count = reader
+            .read_at(&mut buffer, offset)
+            .map_err(CopyError::source("read"))?;
         if count == 0 {
             break;
         }
-        part_file.write_all_at(&buffer[..count], offset).map_err(CopyError::destination("write"))?;
+        part_file
+            .write_all_at(&buffer[..count], offset)
+            .map_err(CopyError::destination("write"))?;
         offset += count as u64;
         progress.advance(count as u64);
         watch.at(offset);
     }
-    part_file.sync().map_err(CopyError::destination("write"))?;
+    part_file
+        .set_len(offset)
+        .and_then(|()| part_file.sync())
+        .map_err(CopyError::destination("write"))?;
     let now = from.stat(true).map_err(CopyError::source("look at"))?;
     if offset != source.size || (now.size, now.mtime) != (source.size, source.mtime) {
         // Best effort: it is of no use to a later attempt.
         let _ = part_place.remove_file();
         return Err(CopyError::Changed);
     }
-    part_file.set_mode(source.mode & MODE_KEPT).map_err(CopyError::destination("set the mode of"))?;
-    part_file.set_times(source.atime, source.mtime).map_err(CopyError::destination("set the times of"))?;
-    part_place.rename(to).map_err(CopyError::destination("finish"))?;
+    part_file
+        .set_mode(source.mode & MODE_KEPT)
+        .map_err(CopyError::destination("set the mode of"))?;
+    part_file
+        .set_times(source.atime, source.mtime)
+        .map_err(CopyError::destination("set the times of"))?;
+    match part_place.rename(to) {
+        // Another copy of the same source finished first, with the same part.
+        Err(trouble) if trouble.is_missing() && is_same(to, source) => {}
+        other => other.map_err(CopyError::destination("finish"))?,
+    }
     progress.file_done(from, to, offset);
     Ok(())
 }
 
-/// Opens and locks a part file, so that two copies at a time cannot mix in it.
-fn open_part(place: &Place) -> Result<Writer, CopyError> {
-    for _ in 0..OPENS_MAX {
-        let part = place.create(0o600).map_err(CopyError::destination("write"))?;
-        match part.try_lock() {
-            Ok(true) => {}
-            Ok(false) => return Err(CopyError::Busy),
-            // A service without locks: two copies at a time are then the user's care.
-            Err(trouble) if trouble.is_unsupported() => return Ok(part),
-            Err(trouble) => return Err(CopyError::Destination("lock", trouble)),
-        }
-        // Whoever held the lock before may have renamed the file: then this is not the part any more.
-        let opened = part.stat().map_err(CopyError::destination("write"))?;
-        if place.stat(false).is_ok_and(|named| named.inode == opened.inode) {
-            return Ok(part);
-        }
-    }
-    Err(CopyError::Busy)
+/// True if a regular file of the source's size and age has the name already.
+fn is_same(to: &Place, source: &Meta) -> bool {
+    let alike = |there: &Meta| {
+        there.is_regular() && (there.size, there.mtime) == (source.size, source.mtime)
+    };
+    to.stat(false).is_ok_and(|there| alike(&there))
 }

@@ -1,11 +1,13 @@
 //! Open files of any place.
 
-use std::fs::{File, Permissions, TryLockError};
+use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-use super::remote::RemoteOpen;
-use super::{Meta, Moment, Outcome, local};
+use client::{Handle, Opened, Repeat};
+use p9::{SetAttributes, SetattrMask};
+
+use super::{Meta, Moment, Outcome, local, remote};
 
 /// A file open for reading.
 pub(crate) enum Reader {
@@ -72,18 +74,6 @@ impl Writer {
         }
     }
 
-    /// False: somebody else holds a lock on this file.
-    pub(crate) fn try_lock(&self) -> Outcome<bool> {
-        match self {
-            Self::Local(file) => match file.try_lock() {
-                Ok(()) => Ok(true),
-                Err(TryLockError::WouldBlock) => Ok(false),
-                Err(TryLockError::Error(error)) => Err(error.into()),
-            },
-            Self::Remote(file) => file.try_lock(),
-        }
-    }
-
     pub(crate) fn set_mode(&self, mode: u32) -> Outcome<()> {
         match self {
             Self::Local(file) => Ok(file.set_permissions(Permissions::from_mode(mode))?),
@@ -116,7 +106,10 @@ fn local_read(file: &File, buffer: &mut [u8], offset: u64) -> Outcome<usize> {
     }
 }
 
-fn fill(buffer: &mut [u8], mut read: impl FnMut(&mut [u8], u64) -> Outcome<usize>) -> Outcome<usize> {
+fn fill(
+    buffer: &mut [u8],
+    mut read: impl FnMut(&mut [u8], u64) -> Outcome<usize>,
+) -> Outcome<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match read(&mut buffer[filled..], filled as u64)? {
@@ -125,4 +118,70 @@ fn fill(buffer: &mut [u8], mut read: impl FnMut(&mut [u8], u64) -> Outcome<usize
         }
     }
     Ok(filled)
+}
+
+/// A file of a service, open.
+pub(crate) struct RemoteOpen {
+    handle: Handle,
+}
+
+impl RemoteOpen {
+    pub(super) fn new(opened: Opened) -> Self {
+        Self {
+            handle: opened.handle,
+        }
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Outcome<usize> {
+        Ok(self.handle.with(Repeat::Safe, |connection, fid| {
+            let count = buffer.len().min(connection.payload_max()) as u32;
+            let ticket = connection.submit_read(fid, offset, count)?;
+            connection.wait_read(ticket, buffer)
+        })?)
+    }
+
+    fn write_all_at(&self, mut data: &[u8], mut offset: u64) -> Outcome<()> {
+        while !data.is_empty() {
+            let written = self.handle.with(Repeat::Safe, |connection, fid| {
+                let count = data.len().min(connection.payload_max());
+                let body =
+                    connection.wait(connection.submit_write(fid, offset, &data[..count])?)?;
+                match body.reply() {
+                    Ok(p9::Reply::Write { count }) => Ok(count as usize),
+                    Ok(p9::Reply::Lerror { errno }) => Err(client::Error::Refused(errno)),
+                    _ => Err(client::Error::Refused(p9::Errno::EPROTO)),
+                }
+            })?;
+            data = &data[written..];
+            offset += written as u64;
+        }
+        Ok(())
+    }
+
+    fn stat(&self) -> Outcome<Meta> {
+        Ok(remote::meta(&self.handle.attributes()?))
+    }
+
+    fn set_len(&self, size: u64) -> Outcome<()> {
+        let set = SetAttributes {
+            valid: SetattrMask::SIZE,
+            size,
+            ..SetAttributes::default()
+        };
+        Ok(self.handle.set_attributes(&set)?)
+    }
+
+    fn set_mode(&self, mode: u32) -> Outcome<()> {
+        Ok(self.handle.set_attributes(&remote::mode_only(mode))?)
+    }
+
+    fn set_times(&self, atime: Moment, mtime: Moment) -> Outcome<()> {
+        Ok(self
+            .handle
+            .set_attributes(&remote::times_only(atime, mtime))?)
+    }
+
+    fn sync(&self) -> Outcome<()> {
+        Ok(self.handle.sync(false)?)
+    }
 }

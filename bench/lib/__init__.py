@@ -1,0 +1,1 @@
+"""What every area of the bench shares: measuring, services, alternatives, reports."""

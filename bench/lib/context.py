@@ -1,0 +1,81 @@
+"""What one run of the bench has at hand: its ways, its places, its helpers, and where results go."""
+
+import sys
+from dataclasses import dataclass, field
+from typing import Optional
+
+from .measure import Board, Clock, Lane, alternate
+from .ways import Local, Way
+from .workspace import Workspace
+
+
+@dataclass
+class Figure:
+    """The data of one plot: a bar for each way in each group."""
+
+    title: str
+    caption: str
+    axis: str
+    better: str
+    groups: list[str]
+    bars: dict[str, dict[str, list[float]]] = field(default_factory=dict)
+    """Label of the way → group → samples, in the unit of the axis."""
+    log_scale: bool = False
+    panels: list[tuple[str, list[str], list[str]]] = field(default_factory=list)
+    """A plot of several panels: title, groups, and the names shown under the groups."""
+
+    def put(self, label: str, group: str, samples: list[float]) -> None:
+        if samples:
+            self.bars.setdefault(label, {})[group] = samples
+
+
+@dataclass
+class Bench:
+    """Handed to every section of an area."""
+
+    quick: bool
+    board: Board
+    clock: Clock
+    space: Workspace
+    tools: dict[str, str]
+    local: Local
+    binary: Optional[str] = None
+    """The `sluice` binary; None where it cannot be used, and then `ours` is empty."""
+    ours: dict[str, Way] = field(default_factory=dict)
+    """By transport: direct, uds, tcp."""
+    addresses: dict[str, str] = field(default_factory=dict)
+    """Where the services of uds and tcp listen."""
+    peers: list[Way] = field(default_factory=list)
+    figures: dict[str, Figure] = field(default_factory=dict)
+
+    def say(self, text: str) -> None:
+        """Progress, for people: never on stdout."""
+        print(f"[{self.clock.elapsed():5.1f} s] {text}", file=sys.stderr, flush=True)
+
+    def pick(self, quick, full):
+        """One of two values, by the kind of run."""
+        return quick if self.quick else full
+
+    def alternate(self, lanes: dict[str, Lane], *, quick: int, full: int, budget: float = 60.0,
+                  at_least: int = 2, warm: int = 1) -> tuple[dict[str, list[float]], dict[str, str]]:
+        """Measures lanes alternately, see `measure.alternate`; `quick` and `full` are the rounds.
+
+        A quick run stops after `budget` seconds, or when its time is used up, but not before
+        `at_least` rounds.
+        """
+        if not self.quick:
+            return alternate(lanes, full, warm=warm)
+        return alternate(lanes, quick, warm=warm, budget=min(budget, self.clock.left()), at_least=at_least)
+
+    def fell(self, prefix: str, fallen: dict[str, str]) -> None:
+        """Notes the lanes that fell out of a measurement: ours are faults, the others are skipped."""
+        for name, why in fallen.items():
+            note = self.board.fault if name in self.ours else self.board.skip
+            note(f"{prefix}.{name}", why)
+
+    def rushed(self, seconds: float, name: str) -> bool:
+        """Whether a quick run has no time left for something that takes so long; notes that it is skipped."""
+        if self.clock.left() >= seconds:
+            return False
+        self.board.skip(name, "the time of a --quick run was used up")
+        return True

@@ -1,0 +1,66 @@
+"""The area `redirect`: what redirection costs, beside what a user would pick instead.
+
+Follows Hofmann and Rünger's evaluation of SCDC redirection (their §VI, Figures 4 to 6) and adds
+what they did not measure: calls that are not redirected, round trips, plain sockets as the bound.
+"""
+
+from lib import peers
+from lib.context import Bench
+from lib.measure import Failed
+from lib.services import STORE, serve, sluice_uri
+from lib.ways import Sluice, check_binary
+
+from . import calls, characters, gmsh, smallfiles, streams
+
+QUICK_SECONDS = 44.0
+"""What a quick run plans with, of the 50 s that it may take."""
+
+NEED_BYTES = 8 << 30
+"""Room that the far and near side take in a full run, with what alternatives stage and cache."""
+
+SECTIONS = {
+    "calls": [calls.measure],
+    "streams": [streams.measure, streams.measure_peers],
+    "characters": [characters.measure, characters.measure_peers],
+    "smallfiles": [smallfiles.measure, smallfiles.measure_peers],
+    "gmsh": [gmsh.measure],
+}
+"""The stages of each section. All first stages, where the goals are, come before the second ones."""
+
+
+def start_ours(bench: Bench) -> None:
+    """Starts a service for each transport; where that fails, the metrics of ours are missing and say why."""
+    assert bench.binary
+    try:
+        check_binary(bench.binary)
+    except Failed as why:
+        bench.binary = None
+        bench.board.fault("sluice", str(why))
+        return
+    bench.ours["direct"] = Sluice("direct", "Sluice direct", bench.binary, f"scdc:///{STORE}",
+                                  ["--store", f"{STORE}={bench.space.far()}"])
+    for kind in ("uds", "tcp"):
+        try:
+            bench.addresses[kind] = serve(bench.binary, bench.space, kind).address
+        except Failed as why:
+            bench.board.fault(f"sluice.{kind}", str(why))
+            continue
+        bench.ours[kind] = Sluice(kind, f"Sluice {kind}", bench.binary, sluice_uri(bench.addresses[kind]))
+
+
+def measure(bench: Bench, only: list[str]) -> None:
+    """Runs all sections, or those named."""
+    bench.say("starting services and alternatives")
+    start_ours(bench)
+    bench.peers, missing = peers.all_ways(bench.space, bench.tools["loopback"])
+    for name, why in missing:
+        bench.board.skip(name, why)
+    chosen = [name for name in SECTIONS if not only or name in only]
+    for stage in range(2):
+        for name in chosen:
+            if stage >= len(SECTIONS[name]):
+                continue
+            try:
+                SECTIONS[name][stage](bench)
+            except Failed as why:
+                bench.board.fault(name, str(why))

@@ -1,0 +1,83 @@
+"""What redirection adds to what is not redirected: single calls, and whole programs on local files."""
+
+import os
+import sys
+
+from lib.context import Bench
+from lib.measure import Lane
+from lib.process import run
+from lib.ways import Way
+from lib.workspace import forget
+
+ADDED_NS_MAX = 10.0
+PROGRAM_RATIO_MAX = 1.02
+
+# Calls per round, so that a round takes about 2 ms.
+CALLS = {"read": 14000, "open": 3200, "stat": 6000, "fread": 400000}
+ROUNDS = 8
+
+
+def best_of(argv: list[str], cpu: int) -> float:
+    """Nanoseconds per call of the least disturbed round. Noise only ever adds to the cost of a call."""
+    return min(run(argv, cpu=cpu).json())
+
+
+def added(bench: Bench, way: Way) -> None:
+    """Nanoseconds added per call, by pairs of processes on the same core."""
+    file = bench.space.near("calls.dat")
+    with open(file, "wb") as data:
+        data.write(b"\0" * (1 << 20))
+    cpu = max(os.sched_getaffinity(0))
+    for kind, calls in CALLS.items():
+        argv = [bench.tools["calls"], kind, str(ROUNDS), str(calls), file]
+        with way.session() as session:
+            lanes = {"plain": Lane(lambda: best_of(argv, cpu)),
+                     way.name: Lane(lambda: best_of(session.command + argv, cpu))}
+            figures, fallen = bench.alternate(lanes, quick=12, full=40, budget=0.9, at_least=5)
+        bench.fell(f"call.{kind}", fallen)
+        if fallen:
+            continue
+        plain = figures["plain"]
+        bench.board.add(f"call.{kind}.plain", plain, "ns", "lower")
+        bench.board.add(f"call.{kind}.added", [b - a for a, b in zip(plain, figures[way.name])], "ns", "lower",
+                        ADDED_NS_MAX)
+
+
+def programs(bench: Bench, way: Way) -> None:
+    """Whole programs that only touch local files, with and without `sluice run`."""
+    near = bench.space.near
+    os.makedirs(near("tree"))
+    run([bench.tools["smallfiles"], "make", near("tree"), "4000"])
+    with open(near("lines.txt"), "w") as lines:
+        lines.writelines(f"{line * 2654435761 % 2**32:08x} a line to sort\n" for line in range(600_000))
+    cases = {
+        "sort": ["sort", "--parallel=1", "-o", near("sorted.txt"), near("lines.txt")],
+        "tar": ["tar", "-cf", near("tree.tar"), "-C", near("tree"), "."],
+        "python": [sys.executable, "-c",
+                   f"import os,hashlib\nd={near('tree')!r}\nh=hashlib.sha256()\n"
+                   "for _ in range(3):\n for n in sorted(os.listdir(d)):\n"
+                   "  with open(os.path.join(d,n),'rb') as f: h.update(f.read())\nprint(h.hexdigest())"],
+    }
+    for name, argv in cases.items():
+        if name != "tar" and bench.quick:
+            continue
+        with way.session() as session:
+            lanes = {"plain": Lane(lambda: run(argv).seconds),
+                     way.name: Lane(lambda: run(session.command + argv).seconds)}
+            figures, fallen = bench.alternate(lanes, quick=7, full=21, budget=1.2, at_least=3)
+        bench.fell(f"program.{name}", fallen)
+        bench.board.add_ratio(f"program.{name}.ratio", figures[way.name], figures["plain"], "lower", PROGRAM_RATIO_MAX)
+        bench.board.add(f"program.{name}.plain", figures["plain"], "s", "lower")
+    for leftover in ("lines.txt", "sorted.txt", "tree.tar"):
+        forget(near(leftover))
+
+
+def measure(bench: Bench) -> None:
+    way = bench.ours.get("uds") or bench.ours.get("tcp")
+    if not way:
+        bench.board.skip("call", "needs Sluice")
+        return
+    bench.say("calls that are not redirected")
+    added(bench, way)
+    bench.say("whole programs on local files")
+    programs(bench, way)

@@ -1,0 +1,257 @@
+//! `sluice doctor`: what is in force here, and whether it works.
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+
+use crate::args::Doctor;
+use crate::format::name_text;
+use crate::in_force::InForce;
+use crate::launch::library;
+use crate::place::{Place, Places};
+
+/// Everything that is looked at.
+#[derive(Serialize)]
+struct Findings {
+    version: &'static str,
+    config: String,
+    inherited_settings: bool,
+    preload: Check,
+    patching: Check,
+    client: ClientFindings,
+    routes: Vec<RouteFindings>,
+    stores: Vec<StoreFindings>,
+}
+
+/// Whether something works.
+#[derive(Serialize)]
+struct Check {
+    ok: bool,
+    detail: String,
+}
+
+#[derive(Serialize)]
+struct ClientFindings {
+    read_ahead_bytes: u64,
+    write_behind_bytes: u64,
+    msize_bytes: u32,
+    reconnect_seconds: u32,
+}
+
+#[derive(Serialize)]
+struct RouteFindings {
+    prefix: String,
+    uri: String,
+    /// What of the local file system the prefix hides.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hides: Option<String>,
+    ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+    /// From nothing to the attributes of the route's root: connecting included.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    connect_ms: Option<f64>,
+    /// One request and its answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    round_trip_ms: Option<f64>,
+}
+
+#[derive(Serialize)]
+struct StoreFindings {
+    name: String,
+    place: String,
+    read_only: bool,
+    ok: bool,
+}
+
+impl Check {
+    fn new(outcome: Result<String>) -> Self {
+        match outcome {
+            Ok(detail) => Self { ok: true, detail },
+            Err(error) => Self {
+                ok: false,
+                detail: format!("{error:#}"),
+            },
+        }
+    }
+}
+
+/// Looks at everything and says what it found.
+pub(crate) fn doctor(args: &Doctor, in_force: InForce) -> Result<ExitCode> {
+    let config = in_force.source.to_string();
+    let inherited_settings = in_force.inherited;
+    let options = in_force.settings.client;
+    let places = Places::new(in_force)?;
+    let settings = &places.in_force().settings;
+    let findings = Findings {
+        version: env!("CARGO_PKG_VERSION"),
+        config,
+        inherited_settings,
+        preload: Check::new(library::find().map(|path| path.display().to_string())),
+        patching: Check::new(patching()),
+        client: ClientFindings {
+            read_ahead_bytes: options.read_ahead_bytes,
+            write_behind_bytes: options.write_behind_bytes,
+            msize_bytes: options.msize_bytes,
+            reconnect_seconds: options.reconnect_seconds,
+        },
+        routes: settings
+            .routes
+            .iter()
+            .map(|route| look_at(route, &places))
+            .collect(),
+        stores: settings.stores.iter().map(look_at_store).collect(),
+    };
+    if args.json {
+        println!(
+            "{}",
+            serde_json::to_string(&findings).context("cannot write the findings")?
+        );
+    } else {
+        findings.print();
+    }
+    Ok(if findings.all_ok() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Whether memory that holds code may be made writable and executable again, one after the other, as patching does.
+fn patching() -> Result<String> {
+    if std::env::var_os("SLUICE_PATCH").is_some_and(|value| value == "0") {
+        return Ok("off ($SLUICE_PATCH is 0): symbol interposition instead".into());
+    }
+    if !cfg!(target_arch = "x86_64") {
+        return Ok("not on this machine type: symbol interposition instead".into());
+    }
+    // prctl(2), PR_GET_MDWE: systemd's MemoryDenyWriteExecute and its like forbid it.
+    let status =
+        std::fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
+    let confined = status
+        .lines()
+        .any(|line| line.starts_with("Seccomp:") && !line.ends_with('0'));
+    Ok(if confined {
+        "probably works; a seccomp filter is in force that may forbid it".into()
+    } else {
+        "nothing here forbids it".to_owned()
+    })
+}
+
+fn look_at(route: &address::Route, places: &Places) -> RouteFindings {
+    let timed = || -> Result<(Duration, Duration)> {
+        let place = places.remote(route.uri(), route.prefix().to_vec())?;
+        let first = time(&place)?;
+        // The best of a few: what else the machine does is not the route's.
+        let mut best = time(&place)?;
+        for _ in 0..4 {
+            best = best.min(time(&place)?);
+        }
+        Ok((first, best))
+    };
+    let outcome = timed();
+    let ms = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+    let hides = std::fs::symlink_metadata(route.prefix_path())
+        .ok()
+        .map(|found| match found.is_dir() {
+            true => "a local directory".to_owned(),
+            false => "a local file".to_owned(),
+        });
+    RouteFindings {
+        prefix: name_text(route.prefix()),
+        uri: route.uri().to_string(),
+        hides,
+        ok: outcome.is_ok(),
+        connect_ms: outcome.as_ref().ok().map(|(first, _)| ms(*first)),
+        round_trip_ms: outcome.as_ref().ok().map(|(_, best)| ms(*best)),
+        error: outcome.err().map(|error| format!("{error:#}")),
+    }
+}
+
+fn time(place: &Place) -> Result<Duration> {
+    let started = Instant::now();
+    place.stat(true)?;
+    Ok(started.elapsed())
+}
+
+fn look_at_store(store: &address::StoreSpec) -> StoreFindings {
+    let ok = match &store.place {
+        address::StorePlace::Dir(dir) => dir.is_dir(),
+        address::StorePlace::Mem | address::StorePlace::Relay(_) => true,
+    };
+    let place = name_text(&store.place.to_bytes());
+    StoreFindings {
+        name: name_text(&store.name),
+        place,
+        read_only: store.read_only,
+        ok,
+    }
+}
+
+impl Findings {
+    fn all_ok(&self) -> bool {
+        self.preload.ok
+            && self.patching.ok
+            && self.routes.iter().all(|route| route.ok)
+            && self.stores.iter().all(|store| store.ok)
+    }
+
+    fn print(&self) {
+        let mark = |ok: bool| if ok { "ok   " } else { "FAIL " };
+        println!("      sluice {}", self.version);
+        println!("      configuration: {}", self.config);
+        if self.inherited_settings {
+            println!("      settings of an enclosing `sluice run` are in force, too");
+        }
+        println!(
+            "{} preload library: {}",
+            mark(self.preload.ok),
+            self.preload.detail
+        );
+        println!(
+            "{} patching libc: {}",
+            mark(self.patching.ok),
+            self.patching.detail
+        );
+        let client = &self.client;
+        println!(
+            "      client: read ahead {}, write behind {}, messages {}, reconnect for {} s",
+            crate::format::bytes_text(client.read_ahead_bytes),
+            crate::format::bytes_text(client.write_behind_bytes),
+            crate::format::bytes_text(client.msize_bytes.into()),
+            client.reconnect_seconds
+        );
+        if self.routes.is_empty() {
+            println!("      routes: none; URIs work all the same");
+        }
+        for route in &self.routes {
+            print!(
+                "{} route {} -> {}: ",
+                mark(route.ok),
+                route.prefix,
+                route.uri
+            );
+            match (&route.error, route.connect_ms, route.round_trip_ms) {
+                (Some(error), ..) => println!("{error}"),
+                (None, Some(connect), Some(trip)) => {
+                    println!("reached in {connect} ms, round trip {trip} ms")
+                }
+                _ => println!("reached"),
+            }
+            if let Some(hides) = &route.hides {
+                println!("      note: {} hides {hides} of that name", route.prefix);
+            }
+        }
+        for store in &self.stores {
+            let note = if store.read_only { ", read-only" } else { "" };
+            println!(
+                "{} store scdc:///{} -> {}{note}",
+                mark(store.ok),
+                store.name,
+                store.place
+            );
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! `sluice serve`.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use address::{Endpoint, SocketName, StoreSpec, Uri};
+use anyhow::{Context, Result, bail};
+use service::{Address, Limits, Listen, Service};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+
+use crate::args::Serve;
+use crate::in_force::{InForce, absolute};
+use crate::place::socket_place;
+use crate::stores;
+
+/// Serves until SIGINT or SIGTERM.
+pub(crate) fn serve(args: &Serve, in_force: &InForce) -> Result<ExitCode> {
+    // Before anything listens, so that a signal never leaves a socket behind.
+    let mut signals =
+        Signals::new([SIGINT, SIGTERM]).context("cannot take over SIGINT and SIGTERM")?;
+    let specs = specs(args, in_force)?;
+    let read_only = args.read_only || in_force.config.serve.read_only;
+    let exports = Arc::new(stores::exports(&specs, read_only, &in_force.settings)?);
+
+    let mut builder = Service::builder(exports)
+        .limits(limits(args, in_force))
+        .insecure(args.insecure);
+    for endpoint in listens(args, in_force)? {
+        builder = builder.listen(listen(&endpoint)?);
+    }
+    let running = builder.start()?;
+    let uris: Vec<Uri> = running.addresses().iter().map(uri).collect();
+    for uri in &uris {
+        println!("listening on {uri}");
+    }
+    for spec in &specs {
+        let note = if read_only || spec.read_only {
+            " (read-only)"
+        } else {
+            ""
+        };
+        for uri in &uris {
+            println!("  {}{note}", uri.join(&spec.name));
+        }
+    }
+    signals.forever().next();
+    running.stop();
+    Ok(ExitCode::SUCCESS)
+}
+
+fn specs(args: &Serve, in_force: &InForce) -> Result<Vec<StoreSpec>> {
+    let cwd = std::env::current_dir().context("cannot tell the working directory")?;
+    let mut specs = Vec::new();
+    for text in &args.stores {
+        specs.push(absolute(
+            StoreSpec::parse(text.as_bytes(), args.read_only)?,
+            &cwd,
+        ));
+    }
+    if specs.is_empty() {
+        specs.clone_from(&in_force.config.serve.stores);
+    }
+    if specs.is_empty() {
+        bail!(
+            "nothing to serve: name a store, as in `sluice serve data=/srv/data`, or write [serve.stores] in sluice.toml"
+        );
+    }
+    StoreSpec::check_distinct(&specs)?;
+    Ok(specs)
+}
+
+fn limits(args: &Serve, in_force: &InForce) -> Limits {
+    let (file, default) = (in_force.config.serve.limits, Limits::default());
+    let count = |flag: Option<u32>, file: Option<u32>, default: usize| {
+        flag.or(file).map_or(default, |count| {
+            usize::try_from(count).unwrap_or(usize::MAX)
+        })
+    };
+    let idle = args
+        .idle_seconds
+        .or(file.idle_seconds)
+        .filter(|seconds| *seconds != 0);
+    Limits {
+        connections: count(
+            args.connections_max,
+            file.connections_max,
+            default.connections,
+        ),
+        fids: count(args.fids_max, file.fids_max, default.fids),
+        msize: file.msize_bytes.unwrap_or(default.msize),
+        idle: idle
+            .map(|seconds| Duration::from_secs(seconds.into()))
+            .or(default.idle),
+        ..default
+    }
+}
+
+fn listens(args: &Serve, in_force: &InForce) -> Result<Vec<Endpoint>> {
+    let mut endpoints = Vec::new();
+    for text in &args.listen {
+        endpoints.push(Endpoint::parse_listen(text.as_bytes())?);
+    }
+    if endpoints.is_empty() {
+        endpoints.clone_from(&in_force.config.serve.listen);
+    }
+    if endpoints.is_empty() {
+        endpoints.push(Endpoint::Unix(SocketName::Named("default".into())));
+    }
+    Ok(endpoints)
+}
+
+fn listen(endpoint: &Endpoint) -> Result<Listen> {
+    match socket_place(endpoint) {
+        Some(client::Place::Unix(path)) => {
+            if matches!(endpoint, Endpoint::Unix(SocketName::Named(_))) {
+                private_directory(path.parent().unwrap_or(Path::new("/")))?;
+            }
+            Ok(Listen::Unix(
+                std::path::absolute(&path).with_context(|| path.display().to_string())?,
+            ))
+        }
+        Some(client::Place::Tcp { host, port }) => {
+            let host = if host.contains(':') {
+                format!("[{host}]")
+            } else {
+                host
+            };
+            Ok(Listen::Tcp(format!("{host}:{port}")))
+        }
+        None => bail!("cannot listen on {endpoint}; write unix:PATH or tcp:HOST:PORT"),
+    }
+}
+
+/// Makes the directory of this user's sockets; below /tmp somebody else may have been there first.
+fn private_directory(dir: &Path) -> Result<()> {
+    let context = || format!("cannot make the directory of the socket, {}", dir.display());
+    match std::fs::DirBuilder::new().mode(0o700).create(dir) {
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+        other => other.with_context(context)?,
+    }
+    let found = dir.symlink_metadata().with_context(context)?;
+    let uid = rustix::process::getuid().as_raw();
+    if !found.is_dir() || found.uid() != uid || found.mode() & 0o022 != 0 {
+        bail!(
+            "{} is not a directory that only you can write; remove it, or use --listen unix:PATH",
+            dir.display()
+        );
+    }
+    Ok(())
+}
+
+/// The URI under which clients reach an address.
+fn uri(address: &Address) -> Uri {
+    let endpoint = match address {
+        Address::Unix(path) => Endpoint::Unix(SocketName::Path(path.clone())),
+        Address::Tcp(address) => Endpoint::Tcp {
+            host: address.ip().to_string(),
+            port: address.port(),
+        },
+    };
+    Uri {
+        endpoint,
+        path: address::RemotePath::default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uris_of_addresses_lead_back() {
+        let address = Address::Tcp("[::1]:5641".parse().unwrap());
+        assert_eq!(uri(&address).to_string(), "scdc+tcp://[::1]:5641/");
+        let address = Address::Unix("/tmp/x.sock".into());
+        assert_eq!(uri(&address).to_string(), "scdc+uds:///tmp/x.sock/");
+    }
+}

@@ -1,0 +1,8 @@
+//! The program as users run it: every test starts the real binary.
+
+mod configuration;
+mod copying;
+mod files;
+mod launching;
+mod serving;
+mod support;

@@ -1,0 +1,191 @@
+//! Open files of one process that are the same file: what one writes, the others read.
+//!
+//! Each open file has a cache and write-behind of its own. Sharing them by the service's identity
+//! of files would be simpler, but a foreign service may give two files of different devices the
+//! same identity, and then one would be read for the other. Here such a mistake costs a few
+//! messages and nothing else: who has written is made to settle, who wants to read forgets what
+//! it had.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+
+use crate::file::core::Core;
+use crate::lock;
+
+/// Buffers of write-behind kept for later writes, in bytes of capacity. Fresh memory costs about
+/// as much to touch for the first time as the copy that goes there.
+const SPARE_BYTES_MAX: usize = 32 * 1024 * 1024;
+
+/// The open files of one session.
+#[derive(Default)]
+pub struct Registry {
+    files: Mutex<BTreeMap<u64, Arc<Siblings>>>,
+    spare: Mutex<Vec<Vec<u8>>>,
+}
+
+/// All open files with one identity.
+pub(crate) struct Siblings {
+    qid_path: u64,
+    /// How many there are; while there is one, nothing needs to be kept in step.
+    count: AtomicUsize,
+    /// Raised by each write while there are several.
+    epoch: AtomicU64,
+    /// Something was written, ever.
+    written: AtomicBool,
+    members: Mutex<Vec<Weak<Core>>>,
+}
+
+impl Registry {
+    /// Sends every open file's gathered writes and waits for all acknowledgements. Errors are kept
+    /// for the files' own next calls.
+    pub fn settle_all(&self) {
+        for core in self.cores() {
+            core.settle();
+        }
+    }
+
+    /// The same for the files with one identity (`Qid::path`). Returns whether there was any to
+    /// settle, so that attributes asked for before are out of date.
+    pub fn settle(&self, qid_path: u64) -> bool {
+        let siblings = lock(&self.files).get(&qid_path).cloned();
+        let members = siblings.map(|siblings| siblings.members()).unwrap_or_default();
+        // Every one, not just the first that has something.
+        members.iter().filter(|core| core.settle()).count() > 0
+    }
+
+    /// Sends every open file's gathered writes without waiting for acknowledgements.
+    pub fn send_all(&self) {
+        for core in self.cores() {
+            core.send();
+        }
+    }
+
+    /// Drops what the files with one identity (`Qid::path`) have cached, after it was changed by
+    /// path.
+    pub fn invalidate(&self, qid_path: u64) {
+        let siblings = lock(&self.files).get(&qid_path).cloned();
+        for core in siblings.map(|siblings| siblings.members()).unwrap_or_default() {
+            core.lock().forget_reads();
+        }
+    }
+
+    /// Runs `work`, which is fork(2), while no open file has anything outstanding or is in use by
+    /// another thread: in the child every file then is whole and unlocked.
+    pub fn quiesce<R>(&self, work: impl FnOnce() -> R) -> R {
+        let files = lock(&self.files);
+        let members: Vec<_> = files.values().map(|siblings| lock(&siblings.members)).collect();
+        let cores: Vec<Arc<Core>> =
+            members.iter().flat_map(|members| members.iter().filter_map(Weak::upgrade)).collect();
+        let mut states = Vec::with_capacity(cores.len());
+        for core in &cores {
+            let mut state = core.lock();
+            core.settle_locked(&mut state);
+            state.forget_reads();
+            states.push(state);
+        }
+        let spare = lock(&self.spare);
+        let result = work();
+        drop(spare);
+        drop(states);
+        drop(members);
+        drop(files);
+        // Only now: the last owner of a file that is being dropped needs the locks.
+        drop(cores);
+        result
+    }
+
+    pub(crate) fn join(&self, qid_path: u64, core: Weak<Core>) -> Arc<Siblings> {
+        let mut files = lock(&self.files);
+        let siblings = files.entry(qid_path).or_insert_with(|| {
+            Arc::new(Siblings {
+                qid_path,
+                count: AtomicUsize::new(0),
+                epoch: AtomicU64::new(0),
+                written: AtomicBool::new(false),
+                members: Mutex::default(),
+            })
+        });
+        let siblings = Arc::clone(siblings);
+        let mut members = lock(&siblings.members);
+        members.push(core);
+        siblings.count.store(members.len(), Ordering::SeqCst);
+        drop(members);
+        siblings
+    }
+
+    pub(crate) fn leave(&self, siblings: &Siblings, core: &Core) {
+        let mut files = lock(&self.files);
+        let mut members = lock(&siblings.members);
+        members.retain(|member| !std::ptr::eq(member.as_ptr(), core));
+        siblings.count.store(members.len(), Ordering::SeqCst);
+        if members.is_empty() {
+            files.remove(&siblings.qid_path);
+        }
+    }
+
+    /// An empty buffer, with room if there is one.
+    pub(crate) fn take_buffer(&self) -> Vec<u8> {
+        lock(&self.spare).pop().unwrap_or_default()
+    }
+
+    /// Takes a buffer back.
+    pub(crate) fn keep_buffer(&self, mut buffer: Vec<u8>) {
+        if buffer.capacity() < 4096 {
+            return;
+        }
+        buffer.clear();
+        let mut spare = lock(&self.spare);
+        let held: usize = spare.iter().map(Vec::capacity).sum();
+        if held + buffer.capacity() <= SPARE_BYTES_MAX {
+            spare.push(buffer);
+        }
+    }
+
+    fn cores(&self) -> Vec<Arc<Core>> {
+        let files = lock(&self.files);
+        files.values().flat_map(|siblings| siblings.members()).collect()
+    }
+}
+
+impl Siblings {
+    /// The epoch: whoever has seen another one has caches that may be out of date.
+    #[inline]
+    pub(crate) fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// The epoch that a new member has seen. Call it after joining: from then on every write of
+    /// others is noted.
+    pub(crate) fn first_epoch(&self, core: &Core) -> Option<u64> {
+        let epoch = self.epoch();
+        for other in self.others(core) {
+            // A write that began when the other was alone is over when its lock can be had.
+            drop(other.lock());
+        }
+        (!self.written.load(Ordering::Acquire)).then_some(epoch)
+    }
+
+    /// Notes a write by a member whose lock is held; `seen` is the epoch that it has seen.
+    #[inline]
+    pub(crate) fn note_write(&self, seen: &mut Option<u64>) {
+        self.written.store(true, Ordering::Release);
+        if self.count.load(Ordering::SeqCst) > 1 {
+            let before = self.epoch.fetch_add(1, Ordering::AcqRel);
+            if *seen == Some(before) {
+                *seen = Some(before + 1);
+            }
+        }
+    }
+
+    /// The members but `core`.
+    pub(crate) fn others(&self, core: &Core) -> Vec<Arc<Core>> {
+        let mut members = self.members();
+        members.retain(|member| !std::ptr::eq(Arc::as_ptr(member), core));
+        members
+    }
+
+    fn members(&self) -> Vec<Arc<Core>> {
+        lock(&self.members).iter().filter_map(Weak::upgrade).collect()
+    }
+}

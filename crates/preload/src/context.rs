@@ -1,0 +1,420 @@
+//! What one process knows: settings, sessions, the working directory.
+//!
+//! It stands behind one pointer so that a forked child, which must not wait for locks that threads of
+//! its parent held, starts with a fresh one ([`renew`]).
+
+use std::ffi::{CStr, CString, c_char, c_int};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use address::{Endpoint, Resolved, Settings, Uri};
+use client::{At, Exchange, Handle, Options, Session, SocketDial};
+use p9::Errno;
+
+use crate::description::Description;
+use crate::ops::memory::Mappings;
+use crate::remote::Remote;
+use crate::{own, table};
+
+/// Symbolic links with absolute targets that one path may lead through (path_resolution(7)).
+const LINKS_MAX: usize = 40;
+
+/// The knowledge of a process.
+pub(crate) struct Context {
+    pub(crate) settings: Settings,
+    remotes: Mutex<Vec<(Endpoint, Arc<Remote>)>>,
+    local: Mutex<Option<Arc<dyn Exchange>>>,
+    /// Shared mappings of files.
+    pub(crate) mappings: Mappings,
+    /// Descriptions that no descriptor stands for.
+    pub(crate) unused: Mutex<Vec<&'static Description>>,
+    /// The working directory as the program knows it, when it is a redirected one.
+    cwd: RwLock<Option<Vec<u8>>>,
+}
+
+static CONTEXT: AtomicPtr<Context> = AtomicPtr::new(std::ptr::null_mut());
+
+/// Relative paths may lead to a service: the working directory is redirected, or a mapped prefix
+/// lies below it.
+static CWD_MATTERS: AtomicBool = AtomicBool::new(false);
+
+/// Some prefix is mapped.
+static HAS_ROUTES: AtomicBool = AtomicBool::new(false);
+
+/// Starts with settings from the environment, before the first hook can be entered.
+pub(crate) fn start(settings: Settings) {
+    HAS_ROUTES.store(!settings.routes.is_empty(), Ordering::Relaxed);
+    install(settings, None);
+    local_cwd_changed();
+}
+
+fn install(settings: Settings, cwd: Option<Vec<u8>>) {
+    let context = Context {
+        settings,
+        remotes: Mutex::default(),
+        local: Mutex::default(),
+        mappings: Mappings::default(),
+        unused: Mutex::default(),
+        cwd: RwLock::new(cwd),
+    };
+    CONTEXT.store(Box::into_raw(Box::new(context)), Ordering::Release);
+}
+
+/// In a forked child: begins anew. What the parent had is left where it is, because its locks may
+/// be held by threads that do not exist here.
+pub(crate) fn renew(cwd: Option<Vec<u8>>) {
+    let settings = context().settings.clone();
+    install(settings, cwd);
+}
+
+/// The process's context. Only called by hooks, which are entered after [`start`].
+pub(crate) fn context() -> &'static Context {
+    // SAFETY: set by `start` from a leaked box before any hook is installed; never freed.
+    unsafe { &*CONTEXT.load(Ordering::Acquire) }
+}
+
+/// A path that leads to a service.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub(crate) uri: Uri,
+    /// The open directory that the path is relative to, so that it means the same after the directory
+    /// was renamed.
+    start: Option<Start>,
+}
+
+#[derive(Clone)]
+struct Start {
+    directory: Arc<Handle>,
+    path: Vec<u8>,
+}
+
+/// Where a path leads.
+pub(crate) enum Located {
+    /// To a service.
+    Far(Place),
+    /// To a local file, by `..` out of a mapped prefix, where the kernel could not follow: this is the
+    /// path without them.
+    Near(CString),
+    /// To a local file, as it stands.
+    Here,
+    /// Nowhere: it is too long, or what looks like an address cannot be one.
+    Nowhere(Errno),
+}
+
+fn text<'a>(path: *const c_char) -> &'a [u8] {
+    // SAFETY: callers pass the program's path argument after checking it for NULL; POSIX makes it
+    // a NUL-terminated string that lives through the call.
+    unsafe { CStr::from_ptr(path) }.to_bytes()
+}
+
+/// Whether a path might lead to a service: the cheap test of every path hook. A NULL path never
+/// does, so that libc answers EFAULT.
+#[inline]
+pub(crate) fn may_be_far(dir: c_int, path: *const c_char) -> bool {
+    if path.is_null() {
+        return false;
+    }
+    // SAFETY: not NULL, and NUL-terminated by contract, so a first byte exists.
+    let first = unsafe { *path } as u8;
+    if first == b'/' {
+        if !HAS_ROUTES.load(Ordering::Relaxed) {
+            let path = text(path);
+            return address::detect(path).is_some() || descriptor_name(path).is_some();
+        }
+    } else if dir == libc::AT_FDCWD {
+        if !CWD_MATTERS.load(Ordering::Relaxed) && first != b'.' {
+            return address::detect(text(path)).is_some();
+        }
+    } else if table::is_ours(dir) {
+        return true;
+    }
+    far(dir, text(path))
+}
+
+#[cold]
+fn far(dir: c_int, path: &[u8]) -> bool {
+    if address::detect(path).is_some() {
+        return true;
+    }
+    if path.first() != Some(&b'/') {
+        if dir != libc::AT_FDCWD {
+            return false;
+        }
+        if CWD_MATTERS.load(Ordering::Relaxed) {
+            return !matches!(locate_bytes(dir, path), Located::Here);
+        }
+        // `..` may lead up and down into a mapped prefix; a plain `./x` cannot.
+        let climbs = HAS_ROUTES.load(Ordering::Relaxed) && path.starts_with(b"..");
+        return climbs && !matches!(locate_bytes(dir, path), Located::Here);
+    }
+    !matches!(context().settings.routes.resolve(b"", path), Resolved::Local)
+        || descriptor_name(path).is_some()
+}
+
+/// Where a path leads.
+pub(crate) fn locate(dir: c_int, path: *const c_char) -> Located {
+    locate_bytes(dir, text(path))
+}
+
+/// As [`locate`], for a path in bytes.
+pub(crate) fn locate_bytes(dir: c_int, path: &[u8]) -> Located {
+    // PATH_MAX counts the NUL.
+    if path.len() >= libc::PATH_MAX as usize {
+        return Located::Nowhere(Errno::ENAMETOOLONG);
+    }
+    if let Some(found) = address::detect(path) {
+        return Place::at_uri(Uri::parse(&path[found.start..]));
+    }
+    if let Some(fd) = descriptor_name(path) {
+        return match table::get(fd).and_then(Description::uri) {
+            Some(uri) => Located::Far(Place::new(uri)),
+            None => Located::Here,
+        };
+    }
+    let relative = path.first() != Some(&b'/');
+    if relative && dir != libc::AT_FDCWD {
+        return match table::get(dir) {
+            Some(description) => description.below(dir, path),
+            None => Located::Here,
+        };
+    }
+    let virtual_cwd = if relative { virtual_cwd() } else { None };
+    let cwd = match virtual_cwd {
+        Some(cwd) if cwd.first() != Some(&b'/') => {
+            return Place::at_uri(Uri::parse(&cwd).map(|uri| uri.join(path)));
+        }
+        Some(cwd) => cwd,
+        None if relative => kernel_cwd().unwrap_or_default(),
+        None => Vec::new(),
+    };
+    match context().settings.routes.resolve(&cwd, path) {
+        Resolved::Remote(hit) => Located::Far(Place::new(hit.uri())),
+        Resolved::LocalCleaned => {
+            let whole = if relative { [&cwd[..], b"/", path].concat() } else { path.to_vec() };
+            match CString::new(address::clean_absolute(&whole)) {
+                Ok(cleaned) => Located::Near(cleaned),
+                Err(_) => Located::Here,
+            }
+        }
+        Resolved::Local => Located::Here,
+    }
+}
+
+/// The redirected descriptor that a path names as a descriptor: `/dev/stdin`, `/dev/fd/3`,
+/// `/proc/self/fd/3`. The kernel would open what stands behind the descriptor, which is the state of
+/// the open file and not its content.
+fn descriptor_name(path: &[u8]) -> Option<c_int> {
+    if !table::any() {
+        return None;
+    }
+    let number = match path {
+        b"/dev/stdin" => 0,
+        b"/dev/stdout" => 1,
+        b"/dev/stderr" => 2,
+        _ => {
+            let own = format!("/proc/{}/fd/", rustix::process::getpid().as_raw_nonzero());
+            let prefixes: [&[u8]; 4] =
+                [b"/dev/fd/", b"/proc/self/fd/", b"/proc/thread-self/fd/", own.as_bytes()];
+            let digits = prefixes.iter().find_map(|prefix| path.strip_prefix(*prefix))?;
+            std::str::from_utf8(digits).ok()?.parse().ok()?
+        }
+    };
+    table::is_ours(number).then_some(number)
+}
+
+fn kernel_cwd() -> Option<Vec<u8>> {
+    rustix::process::getcwd(Vec::new()).ok().map(|cwd| cwd.into_bytes())
+}
+
+/// The redirected working directory as the program knows it.
+pub(crate) fn virtual_cwd() -> Option<Vec<u8>> {
+    context().cwd.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// In a forked child: the parent's working directory, without waiting for a lock.
+pub(crate) fn inherited_virtual_cwd() -> Option<Vec<u8>> {
+    match context().cwd.try_read() {
+        Ok(cwd) => cwd.clone(),
+        // The parent was changing it as it forked; the kernel's directory has the same name.
+        Err(_) => crate::ops::namespace::inherited_cwd(),
+    }
+}
+
+/// Records a redirected working directory, or that it is a local one again.
+pub(crate) fn set_virtual_cwd(cwd: Option<Vec<u8>>) {
+    let is_far = cwd.is_some();
+    *context().cwd.write().unwrap_or_else(PoisonError::into_inner) = cwd;
+    if is_far {
+        CWD_MATTERS.store(true, Ordering::Relaxed);
+    } else {
+        local_cwd_changed();
+    }
+}
+
+/// Whether some prefix is mapped.
+pub(crate) fn routes_exist() -> bool {
+    HAS_ROUTES.load(Ordering::Relaxed)
+}
+
+/// Whether the working directory is a redirected one.
+pub(crate) fn cwd_is_far() -> bool {
+    CWD_MATTERS.load(Ordering::Relaxed) && virtual_cwd().is_some()
+}
+
+/// After chdir(2) to a local directory: does a mapped prefix lie below it?
+pub(crate) fn local_cwd_changed() {
+    if !HAS_ROUTES.load(Ordering::Relaxed) {
+        CWD_MATTERS.store(false, Ordering::Relaxed);
+        return;
+    }
+    let matters = match kernel_cwd() {
+        Some(cwd) => {
+            let below = |prefix: &[u8]| {
+                cwd == b"/" || prefix.strip_prefix(&cwd[..]).is_some_and(|rest| rest.starts_with(b"/"))
+            };
+            context().settings.routes.iter().any(|route| below(route.prefix()))
+        }
+        None => true,
+    };
+    CWD_MATTERS.store(matters, Ordering::Relaxed);
+}
+
+impl Place {
+    /// A place by its address.
+    pub(crate) fn new(uri: Uri) -> Self {
+        Self { uri, start: None }
+    }
+
+    fn at_uri(uri: Result<Uri, address::AddressError>) -> Located {
+        match uri {
+            Ok(uri) => Located::Far(Place::new(uri)),
+            Err(error) => Located::Nowhere(Errno::from_raw(error.to_errno())),
+        }
+    }
+
+    /// A place relative to an open directory whose address is `uri`.
+    pub(crate) fn below(directory: Arc<Handle>, uri: &Uri, path: &[u8]) -> Self {
+        let start = Start { directory, path: path.to_vec() };
+        Self { uri: uri.join(path), start: Some(start) }
+    }
+
+    fn at(&self) -> At<'_> {
+        match &self.start {
+            Some(start) => At::dir(&start.directory, &start.path),
+            None => At::root(self.uri.path.as_bytes()),
+        }
+    }
+
+    /// Two places on one service, for rename(2) and link(2).
+    pub(crate) fn run_with<T>(
+        &self,
+        other: &Place,
+        mut operation: impl FnMut(&Remote, At<'_>, At<'_>) -> client::Result<T>,
+    ) -> Result<T, Errno> {
+        self.run(|remote, at, _| operation(remote, at, other.at()))
+    }
+
+    /// The path as the program would write it: below a mapped prefix, else the URI.
+    pub(crate) fn visible_path(&self) -> Vec<u8> {
+        context().settings.routes.path_of(&self.uri)
+    }
+
+    /// The service.
+    pub(crate) fn remote(&self) -> Result<Arc<Remote>, Errno> {
+        context().remote(&self.uri.endpoint)
+    }
+
+    /// Runs an operation on this place, and again where an absolute symbolic link leads, as long
+    /// as that is a service too.
+    pub(crate) fn run<T>(
+        &self,
+        mut operation: impl FnMut(&Remote, At<'_>, &Place) -> client::Result<T>,
+    ) -> Result<T, Errno> {
+        let mut place = self.clone();
+        for _ in 0..LINKS_MAX {
+            let remote = place.remote()?;
+            match operation(&remote, place.at(), &place) {
+                Err(client::Error::AbsoluteLink { mut target, rest }) => {
+                    if !rest.is_empty() {
+                        target.push(b'/');
+                        target.extend_from_slice(&rest);
+                    }
+                    place = match locate_bytes(libc::AT_FDCWD, &target) {
+                        Located::Far(place) => place,
+                        // A service's link to one of our local files is nothing to follow.
+                        Located::Near(_) | Located::Here => return Err(Errno::EXDEV),
+                        Located::Nowhere(errno) => return Err(errno),
+                    };
+                }
+                Ok(value) => return Ok(value),
+                Err(error) => return Err(error.to_errno()),
+            }
+        }
+        Err(Errno::ELOOP)
+    }
+}
+
+impl Context {
+    /// A service, by its first use. Connections are made when something is asked of it.
+    pub(crate) fn remote(&self, endpoint: &Endpoint) -> Result<Arc<Remote>, Errno> {
+        let mut remotes = self.remotes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, remote)) = remotes.iter().find(|(known, _)| known == endpoint) {
+            return Ok(remote.clone());
+        }
+        let options = self.options();
+        let session = match endpoint {
+            Endpoint::Direct => Session::new(Box::new(client::direct(self.local()?)), options),
+            Endpoint::Unix(name) => {
+                let runtime = std::env::var_os("XDG_RUNTIME_DIR");
+                let uid = rustix::process::getuid().as_raw();
+                let path = name.resolve(runtime.as_deref().map(Path::new), uid);
+                Session::new(Box::new(dial(client::Place::Unix(path))), options)
+            }
+            Endpoint::Tcp { host, port } => {
+                Session::new(Box::new(dial(client::Place::Tcp { host: host.clone(), port: *port })), options)
+            }
+            // These need more than a plain socket; the agent that brings it comes later.
+            Endpoint::Mpi { .. } | Endpoint::Ssh { .. } | Endpoint::S3 { .. } => {
+                return Err(Errno::EOPNOTSUPP);
+            }
+        };
+        let remote = Arc::new(Remote::new(session));
+        remotes.push((endpoint.clone(), remote.clone()));
+        Ok(remote)
+    }
+
+    /// The services in use.
+    pub(crate) fn remotes(&self) -> Vec<Arc<Remote>> {
+        let remotes = self.remotes.lock().unwrap_or_else(PoisonError::into_inner);
+        remotes.iter().map(|(_, remote)| remote.clone()).collect()
+    }
+
+    fn options(&self) -> Options {
+        let wanted = self.settings.client;
+        Options {
+            msize: wanted.msize_bytes,
+            read_ahead_max: wanted.read_ahead_bytes as usize,
+            write_behind_max: wanted.write_behind_bytes as usize,
+            reconnect_for: Duration::from_secs(wanted.reconnect_seconds.into()),
+            ..Options::default()
+        }
+    }
+
+    /// The stores of this process, behind `scdc:///`.
+    fn local(&self) -> Result<Arc<dyn Exchange>, Errno> {
+        let mut local = self.local.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(service) = &*local {
+            return Ok(service.clone());
+        }
+        let service = own::service(&self.settings.stores)?;
+        *local = Some(service.clone());
+        Ok(service)
+    }
+}
+
+/// Dials with sockets that stay out of the program's way.
+fn dial(place: client::Place) -> SocketDial {
+    SocketDial { move_away: own::keep_away, ..SocketDial::new(place) }
+}

@@ -1,0 +1,129 @@
+//! Putting the hooks in place: patched entries, or where the system forbids that, the exported
+//! symbols.
+
+use std::ffi::CStr;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use patch::{PatchError, Patcher};
+
+use crate::hooks::{Hook, When};
+
+/// How calls reach the hooks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Technique {
+    /// Not at all: nothing was installed.
+    None,
+    /// The entries of libc's functions are patched.
+    Patching,
+    /// The program's calls go to the exported symbols; libc's own calls are not seen.
+    Interposing,
+}
+
+static TECHNIQUE: AtomicU8 = AtomicU8::new(0);
+
+/// The one patcher of this process: it must remember what it patched.
+static PATCHER: Mutex<Option<Patcher>> = Mutex::new(None);
+
+/// How calls reach the hooks of this process.
+pub fn technique() -> Technique {
+    match TECHNIQUE.load(Ordering::Relaxed) {
+        1 => Technique::Patching,
+        2 => Technique::Interposing,
+        _ => Technique::None,
+    }
+}
+
+/// The next definition of a symbol behind this library.
+pub(crate) fn next_definition(name: &CStr) -> Option<*const ()> {
+    // SAFETY: a NUL-terminated name.
+    let address = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    (!address.is_null()).then_some(address.cast_const().cast())
+}
+
+/// Installs all hooks. `patching` false goes straight to the fallback.
+pub(crate) fn install(patching: bool) {
+    if patching && patch_entries() {
+        TECHNIQUE.store(1, Ordering::Relaxed);
+    } else if cfg!(feature = "exports") {
+        interpose();
+        TECHNIQUE.store(2, Ordering::Relaxed);
+    }
+}
+
+/// A function of libc to patch: name, where it is, and the hook.
+struct Found {
+    hook: &'static Hook,
+    target: patch::Target,
+}
+
+fn find(hook: &'static Hook) -> Vec<Found> {
+    let Ok(name) = hook.name.to_str() else { return Vec::new() };
+    let mut targets = Vec::new();
+    match name {
+        // libc hides these; they are found by who calls them.
+        "__openat64_nocancel" => targets.extend(patch::resolve_callee("fchmodat", libc::SYS_openat)),
+        "__fcntl64_nocancel" => targets.extend(patch::resolve_callee("opendir", libc::SYS_fcntl)),
+        _ => targets.extend(patch::resolve_versions(name).unwrap_or_default()),
+    }
+    targets.into_iter().map(|target| Found { hook, target }).collect()
+}
+
+fn patch_entries() -> bool {
+    let mut patcher = Patcher::new();
+    let mut found: Vec<Found> = Vec::new();
+    for hook in crate::hooks::all().filter(|hook| hook.when == When::Always) {
+        found.extend(find(hook));
+    }
+    let mut entries = Vec::new();
+    for one in &found {
+        let name = one.hook.name.to_str().unwrap_or_default();
+        // SAFETY: the target is a function of libc, which is never unloaded; the replacement has its
+        // signature, which the hook's declaration repeats, and needs nothing but the context, which
+        // is ready. vfork's replacement leaves the stack as it found it.
+        let planned = unsafe { patcher.install(name_of(one.hook), one.target, one.hook.replacement.cast()) };
+        match planned {
+            Ok(trampoline) => {
+                // The first version is the default one; an old version with code of its own shares
+                // the hook, and its calls that are not ours go to the default's original.
+                if one.hook.original.get().is_null() {
+                    one.hook.original.set(trampoline.cast());
+                }
+                entries.push(name);
+            }
+            // The same code under a second name, which the first name's hook serves.
+            Err(PatchError::OtherReplacement { .. }) => {}
+            Err(error) if error.is_forbidden() => return false,
+            // What cannot be patched is reached only by the name that this library exports; the
+            // function's callees are patched, which is where the work is done.
+            Err(_) => {}
+        }
+    }
+    let failures = patcher.commit();
+    if failures.iter().any(|failure| failure.error.is_forbidden()) {
+        for hook in crate::hooks::all() {
+            hook.original.set(std::ptr::null());
+        }
+        return false;
+    }
+    *PATCHER.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(patcher);
+    true
+}
+
+fn name_of(hook: &'static Hook) -> &'static str {
+    hook.name.to_str().unwrap_or_default()
+}
+
+fn interpose() {
+    for hook in crate::hooks::all() {
+        if let Some(original) = next_definition(hook.name) {
+            hook.original.set(original);
+        }
+    }
+    // Only when every original is known may calls arrive at the hooks.
+    for hook in crate::hooks::all() {
+        if !hook.original.get().is_null() {
+            hook.exported.set(hook.replacement);
+        }
+    }
+}

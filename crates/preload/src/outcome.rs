@@ -1,0 +1,136 @@
+//! What a hook decides, and how that reaches the program.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use p9::Errno;
+
+/// What an operation says of a call.
+pub(crate) enum Outcome<T> {
+    /// Done; this is the call's result.
+    Handled(T),
+    /// Not ours after all: libc does it.
+    PassThrough,
+    /// It failed: the call's error value, and this in `errno`.
+    Fail(Errno),
+}
+
+impl<T> From<Result<T, Errno>> for Outcome<T> {
+    fn from(result: Result<T, Errno>) -> Self {
+        match result {
+            Ok(value) => Outcome::Handled(value),
+            Err(errno) => Outcome::Fail(errno),
+        }
+    }
+}
+
+/// What a C function returns when it fails.
+pub(crate) trait CReturn: Copy {
+    fn failed(errno: Errno) -> Self;
+}
+
+macro_rules! minus_one {
+    ($($t:ty),*) => {$(
+        impl CReturn for $t {
+            fn failed(errno: Errno) -> Self {
+                set_errno(errno);
+                -1
+            }
+        }
+    )*};
+}
+minus_one!(i32, i64, isize);
+
+impl CReturn for *mut libc::c_void {
+    /// `MAP_FAILED`: mmap(2) and mremap(2) are the only hooks that return such a pointer.
+    fn failed(errno: Errno) -> Self {
+        set_errno(errno);
+        libc::MAP_FAILED
+    }
+}
+
+impl CReturn for *mut libc::c_char {
+    fn failed(errno: Errno) -> Self {
+        set_errno(errno);
+        std::ptr::null_mut()
+    }
+}
+
+impl CReturn for *mut libc::FILE {
+    fn failed(errno: Errno) -> Self {
+        set_errno(errno);
+        std::ptr::null_mut()
+    }
+}
+
+/// The result of functions that return the error number itself and leave `errno` alone
+/// (posix_fallocate(3), posix_fadvise(2), posix_spawn(3)).
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+pub(crate) struct ErrorNumber(#[allow(dead_code, reason = "read by the caller in C")] pub(crate) i32);
+
+impl CReturn for ErrorNumber {
+    fn failed(errno: Errno) -> Self {
+        ErrorNumber(errno.raw())
+    }
+}
+
+/// Sets `errno`.
+pub(crate) fn set_errno(errno: Errno) {
+    // SAFETY: __errno_location(3) returns a valid pointer to the calling thread's errno.
+    unsafe { *libc::__errno_location() = errno.raw() }
+}
+
+fn errno() -> i32 {
+    // SAFETY: as in `set_errno`.
+    unsafe { *libc::__errno_location() }
+}
+
+/// Set after a caught panic: no new file is claimed and files already claimed fail with EIO,
+/// because what is known about them may be wrong.
+static BROKEN: AtomicBool = AtomicBool::new(false);
+
+/// Whether a panic has been caught in this process.
+pub(crate) fn is_broken() -> bool {
+    BROKEN.load(Ordering::Relaxed)
+}
+
+thread_local! {
+    /// This thread is inside Sluice: a hook that is entered now was called from a signal handler,
+    /// and waiting for a lock would be waiting for ourselves.
+    static INSIDE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether the calling thread is inside Sluice already.
+pub(crate) fn is_inside() -> bool {
+    INSIDE.get()
+}
+
+struct Inside;
+
+impl Drop for Inside {
+    fn drop(&mut self) {
+        INSIDE.set(false);
+    }
+}
+
+/// Runs an operation on behalf of a hook: no panic leaves it, `errno` stays as it was unless the
+/// call fails, and a call from a signal handler that interrupted Sluice itself fails with EIO
+/// instead of waiting for a lock that its own thread holds.
+pub(crate) fn guarded<T>(operation: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
+    if INSIDE.get() || is_broken() {
+        return Outcome::Fail(Errno::EIO);
+    }
+    INSIDE.set(true);
+    let inside = Inside;
+    let before = errno();
+    let outcome = catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|_| {
+        BROKEN.store(true, Ordering::Relaxed);
+        Outcome::Fail(Errno::EIO)
+    });
+    drop(inside);
+    // SAFETY: as in `set_errno`.
+    unsafe { *libc::__errno_location() = before };
+    outcome
+}

@@ -1,0 +1,260 @@
+//! Our own use of the system: raw calls that never enter a patched function, descriptors that stay
+//! out of the program's way, and the stores of `scdc:///`.
+
+use std::ffi::{CStr, c_int};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use address::{StorePlace, StoreSpec};
+use client::Exchange;
+use p9::Errno;
+use rustix::io::Errno as SystemErrno;
+use rustix::process::{Resource, getrlimit};
+use store::fs::FsStore;
+use store::mem::MemStore;
+use store::{Exports, ReadOnly, Store};
+
+/// Sockets of ours that the program must not close by accident: programs close "all" descriptors
+/// after fork(2).
+const KEPT_MAX: usize = 64;
+
+static KEPT: [AtomicI32; KEPT_MAX] = [const { AtomicI32::new(-1) }; KEPT_MAX];
+
+fn errno(error: SystemErrno) -> Errno {
+    Errno::from_raw(error.raw_os_error())
+}
+
+fn borrowed<'a>(fd: c_int) -> BorrowedFd<'a> {
+    // SAFETY: the program's own descriptor, used for one call that answers EBADF if it is closed.
+    unsafe { BorrowedFd::borrow_raw(fd) }
+}
+
+/// Moves a descriptor of ours to a high number, so that the program's numbers are those it would
+/// have without us, and remembers it.
+pub(crate) fn keep_away(fd: OwnedFd) -> OwnedFd {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20).min(1 << 20) as i32;
+    let wanted = (limit - KEPT_MAX as i32).max(limit / 2);
+    let moved = match rustix::io::fcntl_dupfd_cloexec(&fd, wanted) {
+        Ok(moved) => moved,
+        // No number that high is free: the one we have is good too.
+        Err(_) => fd,
+    };
+    // A number that was kept before and is handed out again needs no second entry.
+    if !is_kept(moved.as_raw_fd()) {
+        for kept in &KEPT {
+            let number = kept.load(Ordering::Relaxed);
+            if (number == -1 || is_closed(number))
+                && kept
+                    .compare_exchange(number, moved.as_raw_fd(), Ordering::AcqRel, Ordering::Relaxed)
+                    .is_ok()
+            {
+                break;
+            }
+        }
+    }
+    moved
+}
+
+fn is_closed(fd: c_int) -> bool {
+    rustix::io::fcntl_getfd(borrowed(fd)) == Err(SystemErrno::BADF)
+}
+
+/// Whether a descriptor is one of ours.
+#[inline]
+pub(crate) fn is_kept(fd: c_int) -> bool {
+    fd >= 0 && KEPT.iter().any(|kept| kept.load(Ordering::Relaxed) == fd)
+}
+
+/// Our descriptors within a range, in ascending order.
+pub(crate) fn kept_between(first: u32, last: u32) -> Vec<c_int> {
+    let mut kept: Vec<c_int> = KEPT
+        .iter()
+        .map(|kept| kept.load(Ordering::Relaxed))
+        .filter(|fd| u32::try_from(*fd).is_ok_and(|fd| (first..=last).contains(&fd)))
+        .collect();
+    kept.sort_unstable();
+    kept
+}
+
+/// In a forked child: closes our copies of the parent's sockets, which are the parent's to use.
+pub(crate) fn close_kept() {
+    for kept in &KEPT {
+        let fd = kept.swap(-1, Ordering::AcqRel);
+        if fd >= 0 {
+            close(fd);
+        }
+    }
+}
+
+/// close(2) past all hooks.
+pub(crate) fn close(fd: c_int) {
+    // SAFETY: the caller gives the descriptor up.
+    drop(unsafe { OwnedFd::from_raw_fd(fd) });
+}
+
+/// read(2) of a local descriptor.
+pub(crate) fn read(fd: c_int, buffer: &mut [u8]) -> Result<usize, Errno> {
+    rustix::io::read(borrowed(fd), buffer).map_err(errno)
+}
+
+/// pread(2) of a local descriptor.
+pub(crate) fn read_at(fd: c_int, buffer: &mut [u8], offset: i64) -> Result<usize, Errno> {
+    rustix::io::pread(borrowed(fd), buffer, offset as u64).map_err(errno)
+}
+
+/// write(2) to a local descriptor.
+pub(crate) fn write(fd: c_int, data: &[u8]) -> Result<usize, Errno> {
+    rustix::io::write(borrowed(fd), data).map_err(errno)
+}
+
+/// pwrite(2) to a local descriptor.
+pub(crate) fn write_at(fd: c_int, data: &[u8], offset: i64) -> Result<usize, Errno> {
+    rustix::io::pwrite(borrowed(fd), data, offset as u64).map_err(errno)
+}
+
+/// stat(2) of a local file.
+pub(crate) fn stat(path: &CStr, follow: bool, to: &mut libc::stat64) -> Result<(), Errno> {
+    let flags = if follow { 0 } else { libc::AT_SYMLINK_NOFOLLOW };
+    let arguments = [
+        libc::AT_FDCWD as usize,
+        path.as_ptr() as usize,
+        std::ptr::from_mut(to) as usize,
+        flags as usize,
+        0,
+        0,
+    ];
+    system_call(libc::SYS_newfstatat, arguments).map(drop)
+}
+
+/// statx(2) of a local file.
+pub(crate) fn statx(path: &CStr, flags: c_int, mask: u32, to: &mut libc::statx) -> Result<(), Errno> {
+    let arguments = [
+        libc::AT_FDCWD as usize,
+        path.as_ptr() as usize,
+        flags as usize,
+        mask as usize,
+        std::ptr::from_mut(to) as usize,
+        0,
+    ];
+    system_call(libc::SYS_statx, arguments).map(drop)
+}
+
+/// open(2) of a local file.
+pub(crate) fn open(path: &CStr, flags: c_int, mode: u32) -> Result<c_int, Errno> {
+    let arguments =
+        [libc::AT_FDCWD as usize, path.as_ptr() as usize, flags as usize, mode as usize, 0, 0];
+    system_call(libc::SYS_openat, arguments).map(|fd| fd as c_int)
+}
+
+/// fchdir(2) to a local directory.
+pub(crate) fn change_directory_to(fd: c_int) -> Result<(), Errno> {
+    rustix::process::fchdir(borrowed(fd)).map_err(errno)
+}
+
+/// The stores of this process as a service that is called directly.
+pub(crate) fn service(stores: &[StoreSpec]) -> Result<Arc<dyn Exchange>, Errno> {
+    let mut members: Vec<(Vec<u8>, Arc<dyn Store>)> = Vec::new();
+    for spec in stores {
+        let store: Arc<dyn Store> = match &spec.place {
+            StorePlace::Dir(path) => {
+                Arc::new(FsStore::new(path).map_err(|error| error.to_errno())?)
+            }
+            StorePlace::Mem => Arc::new(MemStore::new()),
+            // A relay in the program itself would only lengthen the way: a URI goes there directly.
+            StorePlace::Relay(_) => return Err(Errno::EOPNOTSUPP),
+        };
+        let store = if spec.read_only { Arc::new(ReadOnly::new(store)) } else { store };
+        members.push((spec.name.clone(), store));
+    }
+    let exports = Exports::new(members).map_err(|error| error.to_errno())?;
+    Ok(Arc::new(Local(service::Direct::new(Arc::new(exports)))))
+}
+
+/// The service of this process, as a client calls it.
+struct Local(service::Direct);
+
+impl Exchange for Local {
+    fn exchange(&self, request: &[u8], reply: &mut Vec<u8>) {
+        self.0.exchange(request, reply);
+    }
+}
+
+/// Whether a descriptor is open.
+pub(crate) fn is_open(fd: c_int) -> bool {
+    !is_closed(fd)
+}
+
+/// FIOCLEX and FIONCLEX.
+pub(crate) fn set_close_on_exec(fd: c_int, on: bool) -> Result<c_int, Errno> {
+    let flags = if on { rustix::io::FdFlags::CLOEXEC } else { rustix::io::FdFlags::empty() };
+    rustix::io::fcntl_setfd(borrowed(fd), flags).map(|()| 0).map_err(errno)
+}
+
+/// A system call that rustix does not have.
+///
+/// # Errors
+/// What the kernel answers.
+#[cfg(target_arch = "x86_64")]
+pub(crate) fn system_call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize, Errno> {
+    let [a, b, c, d, e, f] = arguments;
+    let result: isize;
+    // SAFETY: syscall(2), x86-64: number in rax, arguments in rdi, rsi, rdx, r10, r8, r9; rcx and r11
+    // are overwritten. Callers pass arguments that are valid for the call.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            inlateout("rax") number as isize => result,
+            in("rdi") a, in("rsi") b, in("rdx") c, in("r10") d, in("r8") e, in("r9") f,
+            lateout("rcx") _, lateout("r11") _,
+            options(nostack),
+        );
+    }
+    if result < 0 { Err(Errno::from_raw(-result as i32)) } else { Ok(result as usize) }
+}
+
+/// A system call that rustix does not have.
+///
+/// # Errors
+/// What the kernel answers.
+#[cfg(target_arch = "aarch64")]
+pub(crate) fn system_call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize, Errno> {
+    let [a, b, c, d, e, f] = arguments;
+    let result: isize;
+    // SAFETY: syscall(2), arm64: number in x8, arguments in x0 to x5, result in x0.
+    unsafe {
+        std::arch::asm!(
+            "svc 0",
+            in("x8") number,
+            inlateout("x0") a as isize => result,
+            in("x1") b, in("x2") c, in("x3") d, in("x4") e, in("x5") f,
+            options(nostack),
+        );
+    }
+    if result < 0 { Err(Errno::from_raw(-result as i32)) } else { Ok(result as usize) }
+}
+
+/// The descriptors that are open now.
+pub(crate) fn open_descriptors() -> Vec<c_int> {
+    use rustix::fs::{Dir, Mode, OFlags};
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let Ok(directory) = rustix::fs::open("/proc/self/fd", flags, Mode::empty()) else {
+        return Vec::new();
+    };
+    let itself = directory.as_raw_fd();
+    let Ok(entries) = Dir::new(directory) else { return Vec::new() };
+    entries
+        .filter_map(|entry| entry.ok()?.file_name().to_str().ok()?.parse().ok())
+        .filter(|fd| *fd != itself)
+        .collect()
+}
+
+/// A file of /proc that fits a page.
+pub(crate) fn read_small_file(path: &str) -> Option<Vec<u8>> {
+    use rustix::fs::{Mode, OFlags};
+    let file = rustix::fs::open(path, OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut content = vec![0; 4096];
+    let count = rustix::io::read(&file, &mut content).ok()?;
+    content.truncate(count);
+    Some(content)
+}

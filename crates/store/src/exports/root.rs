@@ -1,0 +1,233 @@
+//! The root of all exports.
+
+use std::sync::Arc;
+
+use p9::{
+    Attributes, DirEntry, Errno, GetattrMask, LockKind, OpenFlags, Qid, QidType, SetAttributes,
+    StatFs, mode,
+};
+
+use super::List;
+use super::member::MemberNode;
+use crate::error::{Error, Result};
+use crate::name::{self, NAME_BYTES_MAX};
+use crate::node::{LockOwner, LockRange, Node, OpenNode, Walk};
+
+/// `qid.path` of the root: members' files have marks, so that small numbers are free.
+const ROOT_PATH: u64 = 1;
+
+/// The cookie of `..`; members have those behind, in the order of names.
+const DOTS_COOKIE: u64 = 2;
+
+/// `DT_DIR` of readdir(3).
+const DIRECTORY_ENTRY: u8 = 4;
+
+pub(super) struct RootNode {
+    list: Arc<List>,
+}
+
+pub(super) fn qid() -> Qid {
+    Qid { kind: QidType::DIR, version: 0, path: ROOT_PATH }
+}
+
+fn refusal(operation: &'static str, errno: Errno) -> Error {
+    Error::System { operation, errno }
+}
+
+impl RootNode {
+    pub(super) fn new(list: &Arc<List>) -> Self {
+        Self { list: Arc::clone(list) }
+    }
+
+    /// Refuses to make `name`, with what mkdir(2) would say of a read-only file system.
+    fn refuse_new<T>(&self, operation: &'static str, name: &[u8]) -> Result<T> {
+        name::check(operation, name, Errno::EEXIST)?;
+        if self.list.members.contains_key(name) {
+            return Err(refusal(operation, Errno::EEXIST));
+        }
+        Err(Error::ReadOnly { operation })
+    }
+}
+
+impl Node for RootNode {
+    fn qid(&self) -> Qid {
+        qid()
+    }
+
+    fn walk(&self, names: &[&[u8]]) -> Result<Walk> {
+        let Some((first, rest)) = names.split_first() else {
+            return Ok(Walk { qids: Vec::new(), end: Some(Arc::new(Self::new(&self.list))) });
+        };
+        let (at, next): (Qid, Arc<dyn Node>) = match *first {
+            b"." | b".." => (qid(), Arc::new(Self::new(&self.list))),
+            name => {
+                name::check("walk", name, Errno::EINVAL)?;
+                let member = self.list.members.get(name).ok_or(refusal("walk", Errno::ENOENT))?;
+                let node = MemberNode::top(&self.list, member)?;
+                (node.qid(), Arc::new(node))
+            }
+        };
+        if rest.is_empty() {
+            return Ok(Walk { qids: vec![at], end: Some(next) });
+        }
+        // The first element was reached, so that no later one makes the walk fail.
+        let mut walk = next.walk(rest).unwrap_or(Walk { qids: Vec::new(), end: None });
+        walk.qids.insert(0, at);
+        Ok(walk)
+    }
+
+    fn attributes(&self) -> Result<Attributes> {
+        Ok(attributes(&self.list))
+    }
+
+    fn set_attributes(&self, _set: &SetAttributes) -> Result<()> {
+        Err(Error::ReadOnly { operation: "setattr" })
+    }
+
+    fn open(&self, flags: OpenFlags) -> Result<Arc<dyn OpenNode>> {
+        if flags.writes() || flags.contains(OpenFlags::TRUNCATE) {
+            return Err(refusal("open", Errno::EISDIR));
+        }
+        Ok(Arc::new(RootOpen { list: Arc::clone(&self.list) }))
+    }
+
+    fn create(
+        &self,
+        name: &[u8],
+        flags: OpenFlags,
+        _mode: u32,
+    ) -> Result<(Arc<dyn Node>, Arc<dyn OpenNode>)> {
+        name::check("open", name, Errno::EISDIR)?;
+        if self.list.members.contains_key(name) && !flags.contains(OpenFlags::EXCLUSIVE) {
+            return Err(refusal("open", Errno::EISDIR));
+        }
+        self.refuse_new("open", name)
+    }
+
+    fn make_directory(&self, name: &[u8], _mode: u32) -> Result<Qid> {
+        self.refuse_new("mkdir", name)
+    }
+
+    fn make_symlink(&self, name: &[u8], _target: &[u8]) -> Result<Qid> {
+        self.refuse_new("symlink", name)
+    }
+
+    fn link(&self, _existing: &dyn Node, name: &[u8]) -> Result<()> {
+        self.refuse_new("link", name)
+    }
+
+    fn read_link(&self) -> Result<Vec<u8>> {
+        Err(refusal("readlink", Errno::EINVAL))
+    }
+
+    fn rename(&self, _old: &[u8], _new_dir: &dyn Node, _new: &[u8]) -> Result<()> {
+        Err(Error::ReadOnly { operation: "rename" })
+    }
+
+    fn remove(&self, _name: &[u8], _directory: bool) -> Result<()> {
+        Err(Error::ReadOnly { operation: "unlink" })
+    }
+
+    fn parent(&self) -> Result<(Arc<dyn Node>, Vec<u8>)> {
+        Err(refusal("parent", Errno::EBUSY))
+    }
+
+    /// No room at all: it is the members that have some.
+    fn statfs(&self) -> Result<StatFs> {
+        Ok(StatFs {
+            // V9FS_MAGIC of linux/magic.h.
+            kind: 0x0102_1997,
+            block_size: 4096,
+            name_max: NAME_BYTES_MAX as u32,
+            ..StatFs::default()
+        })
+    }
+}
+
+fn attributes(list: &List) -> Attributes {
+    Attributes {
+        valid: GetattrMask::BASIC,
+        qid: qid(),
+        mode: mode::DIRECTORY | 0o555,
+        uid: rustix::process::geteuid().as_raw(),
+        gid: rustix::process::getegid().as_raw(),
+        nlink: 2 + list.members.len() as u64,
+        rdev: 0,
+        size: 0,
+        block_size: 4096,
+        blocks: 0,
+        atime: list.since,
+        mtime: list.since,
+        ctime: list.since,
+        btime: list.since,
+        generation: 0,
+        data_version: 0,
+    }
+}
+
+struct RootOpen {
+    list: Arc<List>,
+}
+
+impl OpenNode for RootOpen {
+    fn read_at(&self, _buffer: &mut [u8], _offset: u64) -> Result<usize> {
+        Err(refusal("read", Errno::EISDIR))
+    }
+
+    fn write_at(&self, _data: &[u8], _offset: u64) -> Result<usize> {
+        Err(refusal("write", Errno::EBADF))
+    }
+
+    fn read_directory(
+        &self,
+        cookie: u64,
+        take: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<()> {
+        for (name, offset) in [(&b"."[..], 1), (b"..", DOTS_COOKIE)] {
+            let entry = DirEntry { qid: qid(), offset, kind: DIRECTORY_ENTRY, name };
+            if offset > cookie && !take(entry) {
+                return Ok(());
+            }
+        }
+        for member in self.list.members.values() {
+            let offset = DOTS_COOKIE + member.number;
+            if offset <= cookie {
+                continue;
+            }
+            // A member that cannot be reached now is listed all the same.
+            let path = member.store.root().map_or(0, |root| root.qid().path);
+            let qid = Qid { kind: QidType::DIR, version: 0, path: member.path(path) };
+            if !take(DirEntry { qid, offset, kind: DIRECTORY_ENTRY, name: &member.name }) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn attributes(&self) -> Result<Attributes> {
+        Ok(attributes(&self.list))
+    }
+
+    fn set_attributes(&self, _set: &SetAttributes) -> Result<()> {
+        Err(Error::ReadOnly { operation: "setattr" })
+    }
+
+    fn sync(&self, _data_only: bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn lock(&self, _owner: &LockOwner, range: LockRange) -> Result<bool> {
+        if range.kind == LockKind::UNLOCK {
+            return Ok(true);
+        }
+        Err(Error::Unsupported { operation: "fcntl", store: "list of exports" })
+    }
+
+    fn lock_in_the_way(
+        &self,
+        _owner: &LockOwner,
+        _range: LockRange,
+    ) -> Result<Option<(LockOwner, LockRange)>> {
+        Ok(None)
+    }
+}

@@ -1,0 +1,76 @@
+#!/usr/bin/python3
+"""Bad input and faults: wrong addresses, hostile frames, full disks, dead servers.
+
+Every scenario asks for a clear errno in the program, a clear sentence from the command line, no hang,
+nothing lost that fsync or close had acknowledged, and no harm to anybody else.
+"""
+
+import argparse
+import importlib
+import json
+import pathlib
+import pkgutil
+import re
+import shutil
+import sys
+import time
+import tomllib
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from house import places, report  # noqa: E402
+from house.services import ServiceFailed  # noqa: E402
+from faults.scenario import SCENARIOS, Broken, House, Skip  # noqa: E402
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", default=[], metavar="REGEX")
+    parser.add_argument("--sluice", help="the sluice binary (default: $SLUICE_BIN, then the release build)")
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--keep", action="store_true")
+    options = parser.parse_args()
+    sluice = places.sluice_binary(options.sluice)
+    if sluice is None:
+        print("faults: no sluice binary; build it with `cargo build --release`")
+        return 2
+    for module in sorted(m.name for m in pkgutil.iter_modules([str(HERE / "scenarios")])):
+        importlib.import_module(f"faults.scenarios.{module}")
+    known = tomllib.loads((HERE / "known.toml").read_text())
+    results = []
+    for function in SCENARIOS:
+        if options.only and not any(re.search(o, function.__name__) for o in options.only):
+            continue
+        results.append(perform(function, sluice, options.keep, known))
+        report.print_line(results[-1])
+    if options.json:
+        print(json.dumps([vars(r) for r in results], indent=1))
+    return report.conclude(results)
+
+
+def perform(function, sluice, keep, known):
+    """One scenario in a corner of its own; whatever it started is ended."""
+    name, group = function.__name__.replace("_", "-"), function.__module__.rsplit(".", 1)[-1]
+    scratch = places.scratch_directory("faults")
+    start = time.monotonic()
+    house = House(sluice, scratch)
+    try:
+        function(house)
+        verdict, details = "ok", []
+    except Skip as reason:
+        verdict, details = "skipped", [str(reason)]
+    except (Broken, ServiceFailed) as broken:
+        verdict = "known" if name in known else "failed"
+        details = [known[name]] if name in known else [(function.__doc__ or "").splitlines()[0], *str(broken).splitlines()[:6]]
+    finally:
+        house.close()
+        if keep:
+            print(f"  kept: {scratch}")
+        else:
+            shutil.rmtree(scratch, ignore_errors=True)
+    return report.Result(name, verdict, time.monotonic() - start, details, group)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""The ways from a program to the served directory."""
+
+import pathlib
+import threading
+
+from house.services import Service
+
+EXPORT = "far"
+
+
+class Local:
+    """No Sluice at all: the second run is as native as the first. Proves that the cases are sane."""
+
+    name = "local"
+    prefix = None
+
+    def open(self, scratch: pathlib.Path):
+        self.served = scratch / "served"
+        self.served.mkdir()
+
+    def command(self, case_directory):
+        return []
+
+    def data(self, case_directory):
+        return str(self.served / case_directory)
+
+    def address(self, case_directory):
+        return self.data(case_directory)
+
+    def health(self):
+        return None
+
+    def close(self):
+        pass
+
+
+class Routed:
+    """Common to the transports that go through `sluice run --map /far=URI`."""
+
+    prefix = "/far"
+
+    def __init__(self, sluice):
+        self.sluice = str(sluice)
+        self.lock = threading.Lock()
+        self.services = []
+
+    def open(self, scratch):
+        self.scratch = scratch
+        self.served = scratch / "served"
+        self.served.mkdir()
+        self.start()
+
+    def start(self):
+        raise NotImplementedError
+
+    def serve(self, name, export, listen, *options):
+        service = Service(self.sluice, [export], listen, options, log=self.scratch / f"{name}.log")
+        self.services.append(service)
+        return service
+
+    def command(self, case_directory):
+        return [self.sluice, "run", *self.run_options(), "--map", f"{self.prefix}={self.address(case_directory)}", "--"]
+
+    def run_options(self):
+        return []
+
+    def data(self, case_directory):
+        return self.prefix
+
+    def address(self, case_directory):
+        return f"{self.uri}/{EXPORT}/{case_directory}"
+
+    def health(self):
+        """None while every service lives; otherwise what happened. Dead ones are started again."""
+        with self.lock:
+            dead = [s for s in self.services if not s.alive()]
+            for service in dead:
+                said = service.lines[-3:]
+                status = service.process.returncode
+                service.restart()
+                return f"a service died with status {status}: {said}"
+        return None
+
+    def close(self):
+        for service in reversed(self.services):
+            service.stop()
+
+
+class Uds(Routed):
+    """One hop over a Unix socket."""
+
+    name = "uds"
+
+    def start(self):
+        self.uri = self.serve("far", f"{EXPORT}={self.served}", f"unix:{self.scratch}/far.sock").uri
+
+
+class Tcp(Routed):
+    """One hop over TCP on the loopback."""
+
+    name = "tcp"
+
+    def start(self):
+        self.uri = self.serve("far", f"{EXPORT}={self.served}", "tcp:127.0.0.1:0").uri
+
+
+class Relay(Routed):
+    """Two hops: Unix socket to a relay, TCP from there to the store."""
+
+    name = "relay"
+
+    def start(self):
+        far = self.serve("far", f"{EXPORT}={self.served}", "tcp:127.0.0.1:0").uri
+        self.uri = self.serve("relay", f"{EXPORT}={far}/{EXPORT}", f"unix:{self.scratch}/relay.sock").uri
+
+
+class Direct(Routed):
+    """The service lives in the process that uses it."""
+
+    name = "direct"
+    uri = "scdc://"
+
+    def start(self):
+        pass
+
+    def run_options(self):
+        return ["--store", f"{EXPORT}={self.served}"]
+
+
+ROUTED = {t.name: t for t in (Uds, Tcp, Relay, Direct)}
+
+
+def make(name, sluice):
+    """The transport of this name."""
+    return Local() if name == "local" else ROUTED[name](sluice)
