@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use client::{At, Dial, Link, Opened, Options, RemoteFile, Session};
+use client::{At, Dial, Error, Link, Opened, Options, RemoteFile, Session};
 use p9::frame::{HEADER_LEN, Header};
 use p9::{
     Attributes, Data, Errno, Fid, GetattrMask, OpenFlags, Qid, QidType, Qids, Reply, Request,
@@ -33,6 +33,8 @@ pub struct Faults {
     pub cut_every: Option<usize>,
     /// The most that a read brings.
     pub read_max: Option<usize>,
+    /// Nobody answers any more.
+    pub gone: bool,
 }
 
 #[derive(Default)]
@@ -119,6 +121,9 @@ pub fn opened(session: &Arc<Session>, name: &str, flags: OpenFlags) -> Opened {
 
 impl Dial for Memory {
     fn dial(&self, request_timeout: Duration) -> client::Result<Link> {
+        if self.world().faults.gone {
+            return Err(Error::Unreachable { peer: self.peer(), errno: Errno::ECONNREFUSED });
+        }
         let (ours, theirs) = UnixStream::pair().expect("a socket pair");
         ours.set_read_timeout(Some(request_timeout)).expect("a timeout");
         for socket in [&ours, &theirs] {
@@ -263,16 +268,18 @@ impl Serving {
             self.memory.set(|faults| faults.shuffle = Some(seed));
         }
         for frame in &frames {
-            let executes = if transfers(frame) { self.cut()? } else { true };
-            self.execute(frame.0, &frame.1, socket)?;
-            if !executes {
+            let goes_on = if transfers(frame) { self.cut()? } else { true };
+            let reply = self.execute(frame.0, &frame.1);
+            if !goes_on {
                 return Err(Over);
             }
+            socket.write_all(&reply).map_err(|_| Over)?;
         }
         Ok(())
     }
 
-    /// Counts down to the end of the connection. `Err`: now; `false`: after this request.
+    /// Counts down to the end of the connection. `Err`: now; `false`: when this request is executed,
+    /// without a reply.
     fn cut(&mut self) -> Result<bool, Over> {
         let mut world = self.memory.world();
         world.since_cut += 1;
@@ -305,12 +312,7 @@ impl Serving {
         }
     }
 
-    fn execute(
-        &mut self,
-        tag: Tag,
-        request: &Request<'_>,
-        socket: &mut UnixStream,
-    ) -> Result<(), Over> {
+    fn execute(&mut self, tag: Tag, request: &Request<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         let memory = self.memory.clone();
         let mut world = memory.world();
@@ -333,8 +335,7 @@ impl Serving {
             }
             Err(errno) => Reply::Lerror { errno }.encode(tag, &mut out),
         }
-        drop(world);
-        socket.write_all(&out).map_err(|_| Over)
+        out
     }
 
     fn answer<'w>(

@@ -1,0 +1,428 @@
+//! What remote files promise: what they ask of a service and when, and how they fail.
+
+mod memory;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use client::{RemoteFile, Session};
+use memory::{Memory, open, opened};
+use p9::{Errno, OpenFlags};
+
+const MIB: usize = 1 << 20;
+
+fn bytes(len: usize) -> Vec<u8> {
+    (0..len).map(|i| (i / 3 % 251) as u8).collect()
+}
+
+fn service(content: &[u8]) -> (Memory, Arc<Session>) {
+    let service = Memory::new();
+    service.put("file", content);
+    let session = service.session(|_| {});
+    (service, session)
+}
+
+fn read(file: &RemoteFile, offset: u64, len: usize) -> Vec<u8> {
+    let mut target = vec![0; len];
+    let count = file.read_at(&mut target, offset).expect("read");
+    target.truncate(count);
+    target
+}
+
+fn errno<T>(outcome: client::Result<T>) -> Option<Errno> {
+    outcome.err().map(|error| error.to_errno())
+}
+
+#[test]
+fn a_small_file_and_its_end_take_one_read() {
+    let content = bytes(4096);
+    let (service, session) = service(&content);
+    let file = open(&session, "file", OpenFlags::empty());
+    assert_eq!(read(&file, 0, 8192), content);
+    assert_eq!(read(&file, 4096, 8192), b"");
+    assert_eq!((service.count("Read"), service.count("Getattr")), (1, 1));
+}
+
+#[test]
+fn an_empty_file_takes_one_read() {
+    let (service, session) = service(b"");
+    let file = open(&session, "file", OpenFlags::empty());
+    assert_eq!(read(&file, 0, 8192), b"");
+    assert_eq!(service.count("Read"), 1);
+}
+
+#[test]
+fn who_comes_again_at_the_end_sees_the_file_grow() {
+    let (service, session) = service(b"first line\n");
+    let file = open(&session, "file", OpenFlags::empty());
+    assert_eq!(read(&file, 0, 100), b"first line\n");
+    assert_eq!(read(&file, 11, 100), b"");
+    service.put("file", b"first line\nsecond line\n");
+    assert_eq!(read(&file, 11, 100), b"second line\n");
+    assert_eq!(read(&file, 23, 100), b"");
+    let much = bytes(3 * MIB);
+    service.put("file", &[&b"first line\nsecond line\n"[..], &much].concat());
+    let mut seen = Vec::new();
+    loop {
+        let part = read(&file, 23 + seen.len() as u64, 100_000);
+        if part.is_empty() {
+            break;
+        }
+        seen.extend_from_slice(&part);
+    }
+    assert!(seen == much);
+}
+
+#[test]
+fn a_file_that_became_shorter_ends_where_it_ends() {
+    let (service, session) = service(&bytes(MIB));
+    let file = open(&session, "file", OpenFlags::empty());
+    assert_eq!(read(&file, 0, 10).len(), 10);
+    service.put("file", &bytes(500_000));
+    file.invalidate();
+    assert_eq!(read(&file, 499_990, 100).len(), 10);
+    assert_eq!(read(&file, 600_000, 100), b"");
+    assert_eq!(file.size(), Ok(500_000));
+}
+
+#[test]
+fn a_file_that_hides_its_size_is_read_to_its_end() {
+    let service = Memory::new();
+    service.world().hides_sizes = true;
+    service.put("file", b"made up while it is read");
+    let session = service.session(|_| {});
+    let file = open(&session, "file", OpenFlags::empty());
+    assert_eq!(read(&file, 0, 100), b"made up while it is read");
+    assert_eq!(read(&file, 8, 100), b"while it is read");
+    assert_eq!(read(&file, 24, 100), b"");
+}
+
+#[test]
+fn short_replies_are_no_end() {
+    let content = bytes(3 * MIB);
+    let (service, session) = service(&content);
+    service.set(|faults| faults.read_max = Some(10_007));
+    let file = open(&session, "file", OpenFlags::empty());
+    assert!(read(&file, 0, 4 * MIB) == content);
+    assert_eq!(read(&file, MIB as u64, 50_000), content[MIB..MIB + 50_000]);
+}
+
+#[test]
+fn sequential_readers_never_ask_beyond_the_end_and_for_no_byte_twice() {
+    for len in [1000, 8192, 100_000, MIB, 5 * MIB] {
+        let content = bytes(11 * MIB + 777);
+        let (service, session) = service(&content);
+        let file = open(&session, "file", OpenFlags::empty());
+        let mut seen = Vec::new();
+        while seen.len() < content.len() {
+            let part = read(&file, seen.len() as u64, len);
+            assert!(!part.is_empty());
+            seen.extend_from_slice(&part);
+        }
+        assert!(seen == content, "reads of {len}");
+        let world = service.world();
+        let asked: usize = world.ranges.iter().map(|(_, _, count)| count).sum();
+        assert_eq!(asked, content.len(), "reads of {len}: {:?}", world.ranges);
+    }
+}
+
+#[test]
+fn random_reads_ask_for_what_they_want() {
+    let content = bytes(64 * MIB);
+    let (service, session) = service(&content);
+    let file = open(&session, "file", OpenFlags::empty());
+    service.forget_log();
+    let mut offset = 40 * MIB;
+    for round in 0..200 {
+        let len = if round % 2 == 0 { 100 } else { 300_000 };
+        assert_eq!(read(&file, offset as u64, len), content[offset..offset + len]);
+        offset = (offset * 5 + 12_345_677) % (63 * MIB) + 20_000;
+    }
+    let world = service.world();
+    let asked: usize = world.ranges.iter().map(|(_, _, count)| count).sum();
+    assert!(asked < 100 * (8192 + 300_000), "{asked} bytes were asked for");
+}
+
+#[test]
+fn a_reader_gets_ahead_of_itself() {
+    let content = bytes(32 * MIB);
+    let (service, session) = service(&content);
+    let file = open(&session, "file", OpenFlags::empty());
+    for step in 0..1024 {
+        read(&file, step * 8192, 8192);
+    }
+    // So much is in use; as much again and more must be on its way.
+    assert!(session.options().read_ahead_max >= 8 * MIB);
+    std::thread::sleep(Duration::from_millis(50));
+    let world = service.world();
+    let asked: usize = world.ranges.iter().map(|(_, _, count)| count).sum();
+    assert!(asked >= 14 * MIB, "{asked} bytes were asked for");
+}
+
+#[test]
+fn small_writes_travel_together() {
+    let (service, session) = service(b"");
+    let file = open(&session, "file", OpenFlags::WRITE_ONLY);
+    let content = bytes(100_000);
+    for (offset, byte) in content.iter().enumerate() {
+        assert_eq!(file.write_at(&[*byte], offset as u64), Ok(1));
+    }
+    assert_eq!(file.close(), Ok(()));
+    assert!(service.content("file") == content);
+    // Slow machines send a run that is old.
+    assert!(service.count("Write") < 20, "{} writes", service.count("Write"));
+}
+
+#[test]
+fn a_program_that_writes_seldom_is_sent_at_once() {
+    let (service, session) = service(b"");
+    let file = open(&session, "file", OpenFlags::WRITE_ONLY);
+    for line in 0..3 {
+        std::thread::sleep(Duration::from_millis(150));
+        assert_eq!(file.write_at(b"line\n", line * 5), Ok(5));
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    assert_eq!(service.content("file"), b"line\nline\nline\n");
+}
+
+#[test]
+fn large_writes_take_no_round_trip_each() {
+    let (service, session) = service(b"");
+    service.set(|faults| faults.linger = Duration::from_millis(20));
+    let file = open(&session, "file", OpenFlags::WRITE_ONLY);
+    let content = bytes(8 * MIB);
+    for (index, part) in content.chunks(MIB / 2).enumerate() {
+        assert_eq!(file.write_at(part, (index * MIB / 2) as u64), Ok(part.len()));
+    }
+    assert_eq!(file.flush(), Ok(()));
+    assert!(service.content("file") == content);
+}
+
+#[test]
+fn synchronous_and_shared_writes_are_executed_when_they_return() {
+    for (flags, shared) in [(OpenFlags::DSYNC, false), (OpenFlags::SYNC, false), (OpenFlags::empty(), true)] {
+        let (service, session) = service(b"");
+        let file = open(&session, "file", OpenFlags::READ_WRITE | flags);
+        file.set_shared(shared);
+        for offset in 0..10 {
+            assert_eq!(file.write_at(b"x", offset), Ok(1));
+            assert_eq!(service.content("file").len() as u64, offset + 1);
+        }
+        service.put("file", b"written by another process");
+        if shared {
+            assert_eq!(read(&file, 0, 100), b"written by another process");
+        }
+    }
+}
+
+#[test]
+fn a_late_error_surfaces_exactly_once() {
+    type Ask = fn(&RemoteFile) -> client::Result<()>;
+    let asks: [Ask; 5] = [
+        |file| file.flush(),
+        |file| file.close(),
+        |file| file.sync(false),
+        |file| file.sync(true),
+        |file| {
+            // Sent by force, so that the reply is there for the next write.
+            file.attributes()?;
+            file.write_at(b"more", 0).map(|_| ())
+        },
+    ];
+    for ask in asks {
+        let (service, session) = service(b"");
+        service.set(|faults| faults.refuse_writes = Some(Errno::ENOSPC));
+        let file = open(&session, "file", OpenFlags::READ_WRITE);
+        assert_eq!(file.write_at(b"lost", 0), Ok(4));
+        assert_eq!(errno(ask(&file)), Some(Errno::ENOSPC));
+        assert_eq!(file.flush(), Ok(()));
+        assert_eq!(read(&file, 0, 4), b"", "what was not written is not there");
+        // From now on as without buffers.
+        assert_eq!(errno(file.write_at(b"lost", 0)), Some(Errno::ENOSPC));
+        assert_eq!(file.flush(), Ok(()));
+        service.set(|faults| faults.refuse_writes = None);
+        assert_eq!(file.write_at(b"kept", 0), Ok(4));
+        assert_eq!(service.content("file"), b"kept");
+        assert_eq!(file.close(), Ok(()));
+    }
+}
+
+#[test]
+fn a_full_disk_is_reported_whatever_was_written_how() {
+    for len in [1, 100, 8192, 300_000, 3 * MIB] {
+        let (service, session) = service(b"");
+        service.set(|faults| faults.space = Some(2 * MIB));
+        let file = open(&session, "file", OpenFlags::READ_WRITE);
+        let data = bytes(len);
+        let mut offset = 0;
+        let mut failed = 0;
+        while offset < 6 * MIB && failed == 0 {
+            match file.write_at(&data, offset as u64) {
+                Ok(count) => offset += count,
+                Err(error) => {
+                    assert_eq!(error.to_errno(), Errno::ENOSPC);
+                    failed += 1;
+                }
+            }
+        }
+        if file.close().is_err() {
+            failed += 1;
+        }
+        assert!(failed > 0, "writes of {len} bytes: nobody was told");
+        assert_eq!(service.content("file").len(), 2 * MIB);
+        assert_eq!(file.close(), Ok(()));
+    }
+}
+
+#[test]
+fn writes_outlive_a_break_and_appends_fail_once() {
+    for executed in [false, true] {
+        let (service, session) = service(b"");
+        let file = open(&session, "file", OpenFlags::WRITE_ONLY);
+        assert_eq!(file.write_at(b"content", 0), Ok(7));
+        service.set(|faults| faults.cut_in = Some((1, executed)));
+        assert_eq!(file.flush(), Ok(()));
+        assert_eq!(service.content("file"), b"content");
+
+        let log = open(&session, "file", OpenFlags::WRITE_ONLY | OpenFlags::APPEND);
+        assert_eq!(log.append(b"+"), Ok(8));
+        service.set(|faults| faults.cut_in = Some((1, executed)));
+        assert_eq!(errno(log.flush()), Some(Errno::EIO));
+        assert_eq!(log.flush(), Ok(()));
+        // Once, or not at all; never twice.
+        let content = service.content("file");
+        assert_eq!(content, if executed { &b"content+"[..] } else { b"content" });
+        assert!(log.append(b"!").is_ok());
+        assert_eq!(log.close(), Ok(()));
+        assert_eq!(service.content("file"), [&content[..], b"!"].concat());
+    }
+}
+
+#[test]
+fn a_service_that_stays_away_is_an_error_and_no_hang() {
+    let service = Memory::new();
+    service.put("file", &bytes(MIB));
+    let session = service.session(|options| options.reconnect_for = Duration::from_millis(300));
+    let file = open(&session, "file", OpenFlags::READ_WRITE);
+    assert_eq!(file.write_at(b"content", 0), Ok(7));
+    service.set(|faults| {
+        faults.gone = true;
+        faults.cut_in = Some((1, false));
+    });
+    assert_eq!(errno(file.flush()), Some(Errno::EIO));
+    assert_eq!(file.flush(), Ok(()));
+    let mut target = [0; 10];
+    assert_eq!(errno(file.read_at(&mut target, 500_000)), Some(Errno::EIO));
+    service.set(|faults| faults.gone = false);
+    assert_eq!(file.write_at(b"content", 0), Ok(7));
+    assert_eq!(file.read_at(&mut target[..7], 0), Ok(7));
+    assert_eq!(&target[..7], b"content");
+    assert_eq!(file.close(), Ok(()));
+}
+
+#[test]
+fn one_record_is_one_append() {
+    let (service, session) = service(b"");
+    let log = open(&session, "file", OpenFlags::WRITE_ONLY | OpenFlags::APPEND);
+    let record = vec![b'r'; 1000];
+    for _ in 0..2500 {
+        assert!(log.append(&record).is_ok());
+    }
+    assert_eq!(log.close(), Ok(()));
+    let world = service.world();
+    let writes: Vec<_> = world.ranges.iter().filter(|(name, ..)| *name == "Write").collect();
+    assert!(writes.len() > 1);
+    assert!(writes.iter().all(|(_, _, len)| len % 1000 == 0), "{writes:?}");
+}
+
+#[test]
+fn access_modes_are_kept() {
+    let (_service, session) = service(b"content");
+    let reader = open(&session, "file", OpenFlags::empty());
+    assert_eq!(errno(reader.write_at(b"x", 0)), Some(Errno::EBADF));
+    let writer = open(&session, "file", OpenFlags::WRITE_ONLY);
+    assert_eq!(errno(writer.read_at(&mut [0], 0)), Some(Errno::EBADF));
+    assert_eq!(writer.write_at(b"C", 0), Ok(1));
+    assert_eq!(errno(writer.read_at(&mut [0], 0)), Some(Errno::EBADF));
+    assert_eq!(errno(reader.append(b"x")), Some(Errno::EBADF));
+    assert_eq!(errno(writer.write_at(b"x", i64::MAX as u64)), Some(Errno::EFBIG));
+}
+
+#[test]
+fn who_asks_by_name_is_served_after_settling() {
+    let (service, session) = service(b"");
+    let file = open(&session, "file", OpenFlags::WRITE_ONLY);
+    assert_eq!(file.write_at(b"content", 0), Ok(7));
+    let stat = opened(&session, "file", OpenFlags::empty()).attributes;
+    assert_eq!(stat.size, 0);
+    assert!(session.files().settle(stat.qid.path));
+    assert_eq!(service.content("file"), b"content");
+    assert!(!session.files().settle(stat.qid.path));
+    assert_eq!(file.write_at(b"CONTENT", 0), Ok(7));
+    session.files().quiesce(|| assert_eq!(service.content("file"), b"CONTENT"));
+}
+
+#[test]
+fn what_one_open_file_writes_another_reads_at_once() {
+    let (_service, session) = service(b"old old old");
+    let early = open(&session, "file", OpenFlags::empty());
+    assert_eq!(read(&early, 0, 11), b"old old old");
+    let writer = open(&session, "file", OpenFlags::READ_WRITE);
+    assert_eq!(writer.write_at(b"new", 4), Ok(3));
+    let late = open(&session, "file", OpenFlags::empty());
+    for reader in [&early, &late, &writer] {
+        assert_eq!(read(reader, 0, 100), b"old new old");
+    }
+    assert_eq!(early.size(), Ok(11));
+    assert_eq!(writer.truncate(5), Ok(()));
+    assert_eq!(read(&early, 0, 100), b"old n");
+}
+
+#[test]
+fn threads_read_and_write_one_file() {
+    const PART: usize = 300_000;
+    let content = bytes(8 * PART);
+    let (service, session) = service(&content);
+    service.set(|faults| faults.shuffle = Some(1));
+    let file = open(&session, "file", OpenFlags::READ_WRITE);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let (file, content) = (&file, &content);
+            scope.spawn(move || {
+                let begin = thread * PART;
+                for round in 0..300 {
+                    let at = begin + round * 997 % (PART - 5000);
+                    if thread % 2 == 0 {
+                        let len = if round % 50 == 0 { 100_000.min(begin + PART - at) } else { 3000 };
+                        assert!(read(file, at as u64, len) == content[at..at + len]);
+                    } else {
+                        let data = vec![round as u8; 1000];
+                        assert_eq!(file.write_at(&data, at as u64), Ok(1000));
+                        assert!(read(file, at as u64, 1000) == data);
+                    }
+                }
+            });
+        }
+    });
+    assert_eq!(file.close(), Ok(()));
+    for thread in (0..8).step_by(2) {
+        let part = thread * PART..(thread + 1) * PART;
+        assert!(service.content("file")[part.clone()] == content[part]);
+    }
+}
+
+#[test]
+fn readers_of_one_file_wait_side_by_side() {
+    let (service, session) = service(&bytes(16 * MIB));
+    let file = open(&session, "file", OpenFlags::empty());
+    service.set(|faults| faults.linger = Duration::from_millis(40));
+    let begin = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        for thread in 1..16_u64 {
+            let file = &file;
+            scope.spawn(move || assert_eq!(read(file, thread * MIB as u64, 100).len(), 100));
+        }
+    });
+    // One behind the other would take 15 times the delay.
+    assert!(begin.elapsed() < Duration::from_millis(400), "{:?}", begin.elapsed());
+}
