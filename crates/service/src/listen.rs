@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// Bytes of the send buffer of TCP on loopback. Left to itself it grows to megabytes, and what
 /// waits in it has left the processor's cache when the client reads it: measured, that triples
 /// the client's cost of a byte.
-const LOOPBACK_BUFFER_BYTES: usize = 256 << 10;
+const LOOPBACK_BUFFER_BYTES: usize = 128 << 10;
 
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]

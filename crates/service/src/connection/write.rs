@@ -1,4 +1,7 @@
 //! Large writes: from the socket to the store while they arrive.
+//!
+//! Not by splice(2): measured, a pipe between socket and file saves a copy out of the processor's
+//! cache but none out of memory, and came out within a tenth of recv and pwrite.
 
 use std::sync::Arc;
 
