@@ -9,9 +9,9 @@ use p9::frame::{HEADER_LEN, Header, IO_HEADER_LEN, READ_REPLY_OVERHEAD};
 use p9::{Data, Dialect, Errno, Fid, Reply, Request, Tag};
 use rustix::net::sockopt::{self, Timeout};
 
-use crate::lock;
 use crate::error::{Error, ProtocolError, Result};
 use crate::link::{Exchange, Link, Sent, has_hung_up, receive, send_some, wait_either};
+use crate::lock;
 
 /// Frames up to this size are received through the small buffer; larger ones go straight to
 /// their own.

@@ -1,7 +1,8 @@
 //! An open file or directory at a service.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use p9::{
     Attributes, DirEntries, DirEntry, Errno, Fid, GetattrMask, Names, OpenFlags, Optional, Qid,
@@ -11,6 +12,7 @@ use p9::{
 use crate::connection::{Connection, Ticket};
 use crate::error::{Error, ProtocolError, Result};
 use crate::live::{Live, Tail};
+use crate::path::names_of;
 use crate::session::{Repeat, Session};
 use crate::xattr;
 
@@ -25,6 +27,8 @@ const READ_DIRECTORY_COUNT: usize = 64 * 1024;
 pub struct Handle {
     session: Arc<Session>,
     path: Vec<u8>,
+    /// Where it is now, if it is known to have moved.
+    moved: Mutex<Option<Vec<u8>>>,
     flags: OpenFlags,
     qid: Qid,
     /// The fid opened, and on which connection.
@@ -123,6 +127,7 @@ impl Handle {
         Self {
             session: Arc::clone(session),
             path,
+            moved: Mutex::new(None),
             flags: flags - OpenFlags::CREATE - OpenFlags::EXCLUSIVE - OpenFlags::TRUNCATE,
             qid,
             opened: Binding::new(live, fid),
@@ -138,10 +143,26 @@ impl Handle {
     }
 
     /// Where it was opened: from the service's root, without symbolic links, without a leading
-    /// slash. A rename since then is not known here.
+    /// slash.
     #[must_use]
     pub fn path(&self) -> &[u8] {
         &self.path
+    }
+
+    /// Where it is now, as far as [`Handle::relocate`] was told.
+    #[must_use]
+    pub fn location(&self) -> Cow<'_, [u8]> {
+        let moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*moved {
+            Some(path) => Cow::Owned(path.clone()),
+            None => Cow::Borrowed(&self.path),
+        }
+    }
+
+    /// Tells that a rename has moved the file: on a new connection it is looked for at `path`.
+    pub fn relocate(&self, path: &[u8]) {
+        let mut moved = self.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        *moved = Some(path.to_vec());
     }
 
     /// How it was opened, without what matters at the opening only.
@@ -340,7 +361,7 @@ impl Handle {
             return Err(Error::Refused(Errno::EIO));
         }
         let fid = if self.flags.contains(O_PATH) {
-            self.walk(live)?
+            self.walk_again(live)?
         } else {
             self.open_again(live)?
         };
@@ -355,26 +376,19 @@ impl Handle {
         if let Some(fid) = self.place.get(live) {
             return Ok(fid);
         }
-        let fid = self.walk(live)?;
+        let fid = self.walk_again(live)?;
         Ok(self.place.set(live, fid))
     }
 
-    /// The components of [`Handle::path`].
-    pub(crate) fn way(&self) -> Vec<&[u8]> {
-        self.path
-            .split(|byte| *byte == b'/')
-            .filter(|name| !name.is_empty())
-            .collect()
-    }
-
-    /// How many of [`Handle::way`] symbolic links may not climb above.
-    pub(crate) fn floor(&self, live: &Live) -> Result<usize> {
-        Ok(live.root_of(&self.way())?.prefix.len().max(1))
+    /// How many names of `way`, its location, symbolic links may not climb above.
+    pub(crate) fn floor(&self, live: &Live, way: &[&[u8]]) -> Result<usize> {
+        Ok(live.root_of(way)?.prefix.len().max(1))
     }
 
     /// Walks to the file's path on a connection, where it must still be the same file.
-    fn walk(&self, live: &Arc<Live>) -> Result<Fid> {
-        let way = self.way();
+    fn walk_again(&self, live: &Arc<Live>) -> Result<Fid> {
+        let location = self.location();
+        let way = names_of(&location);
         let root = live.root_of(&way)?;
         let names = &way[root.prefix.len()..];
         let fid = live.new_fid()?;
@@ -401,7 +415,7 @@ impl Handle {
     }
 
     fn open_again(&self, live: &Arc<Live>) -> Result<Fid> {
-        let fid = self.walk(live)?;
+        let fid = self.walk_again(live)?;
         match live.connection.call(&Request::Lopen {
             fid,
             flags: self.flags,

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use p9::{Errno, Fid, Names, Optional, Qid, QidType, Reply, Request};
 
 use crate::connection::{Body, Connection, Ticket};
-use crate::lock;
 use crate::error::{Error, ProtocolError, Result};
+use crate::lock;
 
 /// A fid number is used again only when so many others were released after it: a service that
 /// works out of order may still be busy with its old life. Where that is known of a service, none

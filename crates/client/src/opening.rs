@@ -182,7 +182,10 @@ impl Session {
             offset: 0,
             count,
         };
+        // A program that opens for reading and writing may want neither yet, and would find the time
+        // of last access changed.
         let reads_first = flags.reads()
+            && !flags.writes()
             && count > 0
             && !place_only
             && !as_directory

@@ -92,6 +92,13 @@ impl<'a> Parsed<'a> {
     }
 }
 
+/// The names of a path that has no `.` or `..`.
+pub(crate) fn names_of(path: &[u8]) -> Vec<&[u8]> {
+    path.split(|byte| *byte == b'/')
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
 /// Names joined by slashes, without a leading one.
 pub(crate) fn join<'n>(names: impl IntoIterator<Item = &'n [u8]>) -> Vec<u8> {
     let mut path = Vec::new();

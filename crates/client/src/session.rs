@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::live::Live;
 use crate::options::Options;
-use crate::path::Parsed;
-use crate::siblings::Registry;
+use crate::path::{Parsed, names_of};
 use crate::resolve::{Outcome, Plan, Resolver, Start};
+use crate::siblings::Registry;
 
 /// Waits between attempts to make a connection again.
 const BACK_OFF_MIN: Duration = Duration::from_millis(20);
@@ -282,12 +282,13 @@ impl Session {
             }
             Some(dir) => {
                 let fid = dir.place(live)?;
-                let way = dir.way();
+                let location = dir.location();
+                let way = names_of(&location);
                 run(
                     Start {
                         fid,
                         way: &way,
-                        floor: dir.floor(live)?,
+                        floor: dir.floor(live, &way)?,
                     },
                     parsed,
                 )

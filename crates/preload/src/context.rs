@@ -129,8 +129,20 @@ pub(crate) fn may_be_far(dir: c_int, path: *const c_char) -> bool {
         }
     } else if table::is_ours(dir) {
         return true;
+    } else if !HAS_ROUTES.load(Ordering::Relaxed) || !names_a_prefix(text(path)) {
+        return address::detect(text(path)).is_some();
     }
     far(dir, text(path))
+}
+
+/// Whether a path relative to a local directory may lead into a mapped prefix: it begins with a name
+/// that some prefix has, or climbs.
+fn names_a_prefix(path: &[u8]) -> bool {
+    let first = path.split(|byte| *byte == b'/').find(|name| !name.is_empty() && *name != b".");
+    first.is_some_and(|first| {
+        let routes = &context().settings.routes;
+        first == b".." || routes.iter().any(|r| r.prefix().split(|b| *b == b'/').any(|n| n == first))
+    })
 }
 
 #[cold]
@@ -140,7 +152,7 @@ fn far(dir: c_int, path: &[u8]) -> bool {
     }
     if path.first() != Some(&b'/') {
         if dir != libc::AT_FDCWD {
-            return false;
+            return !matches!(locate_bytes(dir, path), Located::Here);
         }
         if CWD_MATTERS.load(Ordering::Relaxed) {
             return !matches!(locate_bytes(dir, path), Located::Here);
@@ -174,13 +186,18 @@ pub(crate) fn locate_bytes(dir: c_int, path: &[u8]) -> Located {
         };
     }
     let relative = path.first() != Some(&b'/');
+    let mut start = None;
     if relative && dir != libc::AT_FDCWD {
-        return match table::get(dir) {
-            Some(description) => description.below(dir, path),
-            None => Located::Here,
-        };
+        if let Some(description) = table::get(dir) {
+            return description.below(dir, path);
+        }
+        // A local directory from which a mapped prefix can be reached.
+        match crate::own::path_of(dir) {
+            Some(path) => start = Some(path),
+            None => return Located::Here,
+        }
     }
-    let virtual_cwd = if relative { virtual_cwd() } else { None };
+    let virtual_cwd = if relative { start.or_else(virtual_cwd) } else { None };
     let cwd = match virtual_cwd {
         Some(cwd) if cwd.first() != Some(&b'/') => {
             return Place::at_uri(Uri::parse(&cwd).map(|uri| uri.join(path)));

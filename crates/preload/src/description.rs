@@ -44,6 +44,8 @@ pub(crate) struct Live {
     /// A second opening of the file that holds flock(2)'s lock, where this one's mode does not
     /// allow it.
     pub(crate) lock_file: Option<Arc<RemoteFile>>,
+    /// Another process opened it.
+    pub(crate) inherited: bool,
 }
 
 #[derive(Default)]
@@ -138,7 +140,7 @@ pub(crate) fn adopt(fd: c_int) -> bool {
 impl Live {
     fn from_state(state: Arc<State>) -> Option<Self> {
         let uri = Uri::parse(state.address()).ok()?;
-        Some(Self { state, uri, content: Content::Unopened, locked: false, lock_file: None })
+        Some(Self { state, uri, content: Content::Unopened, locked: false, lock_file: None, inherited: true })
     }
 
     fn flags(&self) -> OpenFlags {

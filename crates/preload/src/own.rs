@@ -93,6 +93,12 @@ pub(crate) fn close(fd: c_int) {
     drop(unsafe { OwnedFd::from_raw_fd(fd) });
 }
 
+/// The path of a local directory that a descriptor has open.
+pub(crate) fn path_of(fd: c_int) -> Option<Vec<u8>> {
+    let link = rustix::fs::readlink(format!("/proc/self/fd/{fd}"), Vec::new()).ok()?.into_bytes();
+    link.starts_with(b"/").then_some(link)
+}
+
 /// read(2) of a local descriptor.
 pub(crate) fn read(fd: c_int, buffer: &mut [u8]) -> Result<usize, Errno> {
     rustix::io::read(borrowed(fd), buffer).map_err(errno)

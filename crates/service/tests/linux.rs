@@ -384,7 +384,9 @@ fn locks_of_two_clients_exclude_each_other() {
     let Reply::Getlock { kind, start, length, process, client } = answer.reply() else { panic!() };
     assert_eq!((kind, start, length, process, client), (LockKind::WRITE, 0, 10, 7, &b"host"[..]));
     assert_eq!(two.refused(&lock(LockKind(9), 0, 1)), Errno::EINVAL);
-    assert_eq!(two.refused(&lock(LockKind::READ, u64::MAX, 2)), Errno::EOVERFLOW);
+    assert_eq!(two.refused(&lock(LockKind::READ, u64::MAX, 2)), Errno::EINVAL);
+    assert_eq!(two.refused(&lock(LockKind::READ, 2, i64::MAX as u64)), Errno::EOVERFLOW);
+    assert_eq!(status(&mut one, &lock(LockKind::READ, i64::MAX as u64, 1)), LockStatus::SUCCESS);
     // The end of a connection ends its locks.
     drop(one);
     common::until(|| fixture.running.counters().connections == 1);

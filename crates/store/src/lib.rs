@@ -24,6 +24,7 @@ pub mod mem;
 mod name;
 mod node;
 mod read_only;
+pub mod relay;
 
 pub use error::{Error, Result};
 pub use exports::Exports;

@@ -107,6 +107,9 @@ unsafe extern "C-unwind" fn popen<H: Named>(command: Path, mode: Path) -> *mut l
 unsafe extern "C-unwind" fn execve<H: Named>(path: Path, arguments: Strings, environment: Strings) -> c_int {
     let call = original!(H: fn(Path, Strings, Strings) -> c_int);
     prepare(ops::before_exec);
+    // SAFETY: the program's own environment.
+    let completed = unsafe { ops::complete_environment(environment) };
+    let environment = completed.as_ref().map_or(environment, |entries| entries.as_ptr());
     if may_be_far(libc::AT_FDCWD, path) {
         let fetched = guarded(|| match locate(libc::AT_FDCWD, path) {
             Located::Far(place) => ops::fetch_program(&place).into(),
@@ -129,6 +132,9 @@ unsafe extern "C-unwind" fn execve<H: Named>(path: Path, arguments: Strings, env
 /// fexecve(3).
 unsafe extern "C-unwind" fn fexecve<H: Named>(fd: c_int, arguments: Strings, environment: Strings) -> c_int {
     prepare(ops::before_exec);
+    // SAFETY: the program's own environment.
+    let completed = unsafe { ops::complete_environment(environment) };
+    let environment = completed.as_ref().map_or(environment, |entries| entries.as_ptr());
     // SAFETY: the program's own arguments.
     unsafe { original!(H: fn(c_int, Strings, Strings) -> c_int)(fd, arguments, environment) }
 }

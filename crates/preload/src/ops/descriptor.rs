@@ -211,12 +211,16 @@ pub(crate) fn flock(fd: c_int, operation: c_int) -> Result<(), Errno> {
         libc::LOCK_UN => libc::F_UNLCK,
         _ => return Err(Errno::EINVAL),
     };
-    let content_is_file = table::get(fd)
-        .ok_or(Errno::EBADF)?
-        .with(fd, |live| Ok(matches!(live.content()?, Content::File(_))))?;
-    if !content_is_file {
-        return Err(Errno::EOPNOTSUPP);
-    }
+    table::get(fd).ok_or(Errno::EBADF)?.with(fd, |live| {
+        // The lock belongs to the open file, which other processes hold too and may hold longer than
+        // this one: a lock that ends with this process would protect nothing.
+        let outlives = live.inherited && operation & libc::LOCK_UN == 0;
+        match live.content()? {
+            Content::File(_) if outlives => Err(Errno::ENOLCK),
+            Content::File(_) => Ok(()),
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    })?;
     // SAFETY: integers only; all zeros is one of its values.
     let mut whole: libc::flock64 = unsafe { std::mem::zeroed() };
     whole.l_type = kind as i16;

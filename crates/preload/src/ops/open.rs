@@ -73,7 +73,7 @@ pub(crate) fn open(place: &Place, flags: c_int, mode: u32) -> Result<c_int, Errn
         }
         return Ok(fd);
     }
-    let live = Live { state: Arc::new(state), uri: place.uri, content, locked: false, lock_file: None };
+    let live = Live { state: Arc::new(state), uri: place.uri, content, locked: false, lock_file: None, inherited: false };
     if fd as usize >= crate::table::DESCRIPTORS_MAX {
         crate::own::close(fd);
         return Err(Errno::EMFILE);

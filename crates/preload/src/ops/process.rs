@@ -1,7 +1,10 @@
 //! fork(2), exec(2), exit(2): what has been written arrives before the process is another.
 
+use std::ffi::{CStr, CString, OsStr, c_char};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
+use address::Settings;
 use p9::Errno;
 
 use crate::ops::{memory, namespace};
@@ -109,9 +112,68 @@ pub(crate) fn before_exec() {
     }
 }
 
+/// What must be in the environment of every program that this one becomes or starts: `NAME=value`.
+static CARRIED: OnceLock<[CString; 2]> = OnceLock::new();
+
+/// Remembers how this process was given Sluice, if `sluice run` did.
+pub(crate) fn remember_environment() {
+    use std::os::unix::ffi::OsStrExt;
+    let variable = |name: &str| std::env::var_os(name);
+    let (Some(preload), Some(settings)) = (variable(PRELOAD), variable(Settings::VARIABLE)) else {
+        return;
+    };
+    let entry = |name: &str, value: &OsStr| {
+        CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
+    };
+    let entries = entry(PRELOAD, &preload).zip(entry(Settings::VARIABLE, &settings));
+    if let Some((preload, settings)) = entries {
+        let _ = CARRIED.set([preload, settings]);
+    }
+}
+
+const PRELOAD: &str = "LD_PRELOAD";
+
+/// The environment for execve(2), completed where a program cleared it (`env -i`): without Sluice the
+/// new image would take redirected paths for local ones. `None`: it is complete.
+///
+/// # Safety
+/// `environment` is NULL or an array of strings that ends in NULL (execve(2)).
+pub(crate) unsafe fn complete_environment(
+    environment: *const *const c_char,
+) -> Option<Vec<*const c_char>> {
+    let carried = CARRIED.get()?;
+    let mut entries = Vec::new();
+    let mut missing = [true, true];
+    let mut at = environment;
+    // SAFETY: the caller's promise.
+    while !at.is_null() && unsafe { !(*at).is_null() } {
+        // SAFETY: as above: a NUL-terminated string.
+        let (pointer, text) = unsafe { (*at, CStr::from_ptr(*at).to_bytes()) };
+        for (index, entry) in carried.iter().enumerate() {
+            let name_len = entry.to_bytes().iter().position(|byte| *byte == b'=')?;
+            if text.get(..=name_len) == entry.to_bytes().get(..=name_len) {
+                missing[index] = false;
+            }
+        }
+        entries.push(pointer);
+        // SAFETY: not the end yet.
+        at = unsafe { at.add(1) };
+    }
+    if missing == [false, false] {
+        return None;
+    }
+    for (entry, missing) in carried.iter().zip(missing) {
+        if missing {
+            entries.push(entry.as_ptr());
+        }
+    }
+    entries.push(std::ptr::null());
+    Some(entries)
+}
+
 /// A program that is to be executed lies on a service: it is copied into memory, and that is
 /// executed. Returns a path for execve(2).
-pub(crate) fn fetch_program(place: &context::Place) -> Result<std::ffi::CString, Errno> {
+pub(crate) fn fetch_program(place: &context::Place) -> Result<CString, Errno> {
     use rustix::fs::MemfdFlags;
     let system = |error: rustix::io::Errno| Errno::from_raw(error.raw_os_error());
     let remote = |error: client::Error| error.to_errno();
@@ -134,5 +196,5 @@ pub(crate) fn fetch_program(place: &context::Place) -> Result<std::ffi::CString,
         offset += count as u64;
     }
     let fd = std::os::fd::IntoRawFd::into_raw_fd(memory);
-    std::ffi::CString::new(format!("/proc/self/fd/{fd}")).map_err(|_| Errno::EINVAL)
+    CString::new(format!("/proc/self/fd/{fd}")).map_err(|_| Errno::EINVAL)
 }

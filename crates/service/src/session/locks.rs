@@ -68,14 +68,15 @@ impl Session {
 }
 
 /// # Errors
-/// `EINVAL` for an unknown kind, `EOVERFLOW` for a range beyond the largest file offset, as
-/// fcntl(2).
+/// `EINVAL` for an unknown kind or a start that is no file offset, `EOVERFLOW` for a range whose
+/// last byte is beyond the largest one, as fcntl(2).
 fn range(kind: LockKind, start: u64, length: u64) -> Outcome<LockRange> {
-    if kind.0 > LockKind::UNLOCK.0 {
+    let is_offset = |byte: u64| i64::try_from(byte).is_ok();
+    if kind.0 > LockKind::UNLOCK.0 || !is_offset(start) {
         return Err(Errno::EINVAL.into());
     }
-    match start.checked_add(length) {
-        Some(end) if i64::try_from(end).is_ok() => Ok(LockRange { kind, start, length }),
+    match start.checked_add(length.saturating_sub(1)) {
+        Some(last) if is_offset(last) => Ok(LockRange { kind, start, length }),
         _ => Err(Errno::EOVERFLOW.into()),
     }
 }
