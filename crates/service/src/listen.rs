@@ -14,6 +14,11 @@ use rustix::net::sockopt;
 
 use crate::{Error, Result};
 
+/// Bytes of the send buffer of TCP on loopback. Left to itself it grows to megabytes, and what
+/// waits in it has left the processor's cache when the client reads it: measured, that triples
+/// the client's cost of a byte.
+const LOOPBACK_BUFFER_BYTES: usize = 128 << 10;
+
 /// Where to listen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Listen {
@@ -112,8 +117,11 @@ impl Listener {
                 Ok(welcome.then(|| stream.into()))
             }
             Kind::Tcp(listener) => {
-                let (stream, _) = listener.accept()?;
+                let (stream, peer) = listener.accept()?;
                 stream.set_nodelay(true)?;
+                if peer.ip().is_loopback() {
+                    sockopt::set_socket_send_buffer_size(&stream, LOOPBACK_BUFFER_BYTES)?;
+                }
                 // A peer that vanished without a word is noticed within two minutes.
                 sockopt::set_socket_keepalive(&stream, true)?;
                 sockopt::set_tcp_keepidle(&stream, Duration::from_secs(60))?;

@@ -143,7 +143,7 @@ fn an_overlong_request_is_refused_and_passed_over() {
     let mut client = fixture.client();
     let mut frame = Vec::new();
     let name = vec![b'x'; 65_535];
-    let names = p9::Names::collect((0..8).map(|_| &name[..]));
+    let names = p9::Names::collect((0..12).map(|_| &name[..]));
     Request::Walk { fid: ROOT, new_fid: F, names }.encode(Tag(3), &mut frame);
     client.send_bytes(&frame);
     assert_eq!(client.receive().errno(), Some(Errno::E2BIG));

@@ -97,6 +97,8 @@ fn walks_whole_partial_and_cloning() {
     assert_eq!(qids(&mut client, G, &["a", "b/file"]), Ok(1));
     assert_eq!(qids(&mut client, G, &["a", "..", "a", "b"]), Ok(4));
     assert_eq!(qids(&mut client, Fid(3), &[]), Ok(0));
+    assert_eq!(qids(&mut client, Fid(4), &[".", "a", "."]), Ok(3));
+    assert_eq!(qids(&mut client, Fid(5), &["a", "b", "file", "."]), Ok(3));
     // A walk to itself moves the fid.
     client.done(&walk(G, G, &["file"]));
     assert_eq!(client.size(G), 1);

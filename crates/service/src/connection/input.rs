@@ -4,7 +4,7 @@ use super::socket::{Broken, Socket};
 
 /// Bytes of the buffer. It need not hold a whole large write, which reaches the store in pieces;
 /// it should stay in the processor's cache between receiving and writing.
-pub(crate) const INPUT_BYTES: usize = 256 << 10;
+pub(crate) const INPUT_BYTES: usize = 576 << 10;
 
 /// Bytes received and not yet used.
 pub(crate) struct Input {

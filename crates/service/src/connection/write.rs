@@ -1,4 +1,7 @@
 //! Large writes: from the socket to the store while they arrive.
+//!
+//! Not by splice(2): measured, a pipe between socket and file saves a copy out of the processor's
+//! cache but none out of memory, and came out within a tenth of recv and pwrite.
 
 use std::sync::Arc;
 
@@ -16,6 +19,11 @@ use crate::session::{Entry, Opened, Refusal, guarded};
 /// Pieces end at multiples of this in the file, so that no page is written in two halves (the
 /// first of which would have to be read from disk).
 const PAGE_BYTES: u64 = 4096;
+
+/// Data are written in pieces of about this size. Larger pieces fall out of the processor's cache
+/// between receiving and writing; smaller ones make ext4 look at all blocks of a large folio
+/// more often.
+const PIECE_BYTES: usize = INPUT_BYTES / 8 * 7;
 
 /// The fixed fields of a `Twrite`.
 struct WriteHead {
@@ -122,7 +130,7 @@ impl Receiver<'_> {
         while left > 0 {
             // Some more than this write's data, so that the next header comes along.
             let most = left + WRITE_REQUEST_OVERHEAD;
-            let wanted = left.min(INPUT_BYTES / 2);
+            let wanted = left.min(PIECE_BYTES);
             if self.input.len() < wanted {
                 self.flush_out()?;
                 self.input.fill(&self.pool.worker().socket, wanted, most)?;

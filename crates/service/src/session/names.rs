@@ -4,8 +4,8 @@ use p9::Errno;
 
 use super::Outcome;
 
-/// Checks one element of a walk or the name of an existing entry: not empty, no `/`, no NUL, not
-/// `.` (walk(5) has no such element).
+/// Checks one element of a walk: not empty, no `/`, no NUL. walk(5) has no element `.`, but clients
+/// send it (diodls).
 ///
 /// # Errors
 /// `EINVAL`, or `ENOENT` for the empty name, as the system calls have it.
@@ -13,19 +13,20 @@ pub(crate) fn check_element(name: &[u8]) -> Outcome {
     if name.is_empty() {
         return Err(Errno::ENOENT.into());
     }
-    if name == b"." || name.iter().any(|byte| matches!(byte, b'/' | 0)) {
+    if name.iter().any(|byte| matches!(byte, b'/' | 0)) {
         return Err(Errno::EINVAL.into());
     }
     if name.len() > 255 { Err(Errno::ENAMETOOLONG.into()) } else { Ok(()) }
 }
 
-/// Checks the name of something to be made, renamed or removed: an element other than `..`.
+/// Checks the name of something to be made, renamed or removed: an element other than `.` and
+/// `..`.
 ///
 /// # Errors
 /// As [`check_element`].
 pub(crate) fn check_entry(name: &[u8]) -> Outcome {
     check_element(name)?;
-    if name == b".." { Err(Errno::EINVAL.into()) } else { Ok(()) }
+    if matches!(name, b"." | b"..") { Err(Errno::EINVAL.into()) } else { Ok(()) }
 }
 
 /// The elements of a tree name: `""` and `"/"` have none, `"NAME/sub"` and `"/NAME/sub"` two.
@@ -39,12 +40,13 @@ mod tests {
 
     #[test]
     fn names_that_would_leave_the_directory_are_refused() {
-        for bad in [&b"."[..], b"a/b", b"/", b"a\0b"] {
+        for bad in [&b"a/b"[..], b"/", b"a\0b"] {
             assert_eq!(check_element(bad), Err(Errno::EINVAL.into()), "{bad:?}");
         }
         assert_eq!(check_element(b""), Err(Errno::ENOENT.into()));
         assert_eq!(check_element(&[b'x'; 256]), Err(Errno::ENAMETOOLONG.into()));
         assert_eq!(check_element(b".."), Ok(()));
+        assert_eq!(check_entry(b"."), Err(Errno::EINVAL.into()));
         assert_eq!(check_entry(b".."), Err(Errno::EINVAL.into()));
         assert_eq!(check_entry(b"..."), Ok(()));
     }

@@ -236,7 +236,8 @@ fn walk_within(node: &Arc<dyn Node>, root: Qid, names: &[&[u8]]) -> Outcome<Walk
     check_element(names[0])?;
     // A bad element later on only ends the walk.
     let good = names.iter().take_while(|name| check_element(name).is_ok()).count();
-    let mut walk = if names[..good].contains(&&b".."[..]) {
+    let special = |name: &&[u8]| matches!(*name, b"." | b"..");
+    let mut walk = if names[..good].iter().any(special) {
         walk_singly(node, root, &names[..good])?
     } else {
         node.walk(&names[..good])?
@@ -247,21 +248,27 @@ fn walk_within(node: &Arc<dyn Node>, root: Qid, names: &[&[u8]]) -> Outcome<Walk
     Ok(walk)
 }
 
-/// Walks element by element, so that `..` can stop at `root`.
+/// Walks element by element, so that `.` stays and `..` stops at `root`.
 fn walk_singly(node: &Arc<dyn Node>, root: Qid, names: &[&[u8]]) -> Outcome<Walk> {
-    let mut at = Arc::clone(node);
+    // A node of its own, also if every element stays.
+    let mut at = node.walk(&[])?.end.ok_or(Errno::EIO)?;
     let mut qids = Vec::with_capacity(names.len());
     for name in names {
-        if *name == b".." && at.qid().path == root.path {
-            qids.push(at.qid());
-            continue;
-        }
-        match at.walk(std::slice::from_ref(name)) {
+        let stays = *name == b"." || *name == b".." && at.qid().path == root.path;
+        let step = match stays {
+            true if at.qid().kind.contains(QidType::DIR) => {
+                qids.push(at.qid());
+                continue;
+            }
+            true => Err(Refusal::from(Errno::ENOTDIR)),
+            false => at.walk(std::slice::from_ref(name)).map_err(Refusal::from),
+        };
+        match step {
             Ok(Walk { qids: step, end: Some(next) }) => {
                 qids.extend(step);
                 at = next;
             }
-            Err(error) if qids.is_empty() => return Err(error.into()),
+            Err(refusal) if qids.is_empty() => return Err(refusal),
             Ok(Walk { end: None, .. }) | Err(_) => return Ok(Walk { qids, end: None }),
         }
     }

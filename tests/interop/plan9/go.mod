@@ -1,0 +1,5 @@
+module sluice/interop/plan9
+
+go 1.19
+
+require 9fans.net/go v0.0.7
