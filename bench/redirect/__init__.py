@@ -15,8 +15,8 @@ from . import calls, characters, gmsh, smallfiles, streams
 QUICK_SECONDS = 44.0
 """What a quick run plans with, of the 50 s that it may take."""
 
-NEED_BYTES = 8 << 30
-"""Room that the far and near side take in a full run, with what alternatives stage and cache."""
+NEED_BYTES = {"quick": 2 << 30, "full": 8 << 30}
+"""Room that the far and near side take, with what alternatives stage and cache."""
 
 SECTIONS = {
     "calls": (calls.measure, 8),
