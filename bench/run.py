@@ -76,7 +76,7 @@ def main() -> int:
     except Failed as why:
         print(f"bench: {why}", file=sys.stderr)
         return 1
-    space = Workspace(area.NEED_BYTES)
+    space = Workspace(area.NEED_BYTES["quick" if wanted.quick else "full"])
     info["tmpfs"] = space.on_tmpfs
     bench = Bench(wanted.quick, Board(), clock, space, tools, Local(space), wanted.binary)
     try:

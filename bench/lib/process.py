@@ -59,7 +59,7 @@ def end_group(child: subprocess.Popen) -> None:
         os.killpg(child.pid, signal.SIGKILL)
     except ProcessLookupError:
         pass
-    child.wait()
+    child.communicate()
 
 
 def free_port() -> int:

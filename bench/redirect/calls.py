@@ -64,7 +64,7 @@ def programs(bench: Bench, way: Way) -> None:
         with way.session() as session:
             lanes = {"plain": Lane(lambda: run(argv).seconds),
                      way.name: Lane(lambda: run(session.command + argv).seconds)}
-            figures, fallen = bench.alternate(lanes, quick=7, full=21, budget=1.2, at_least=3)
+            figures, fallen = bench.alternate(lanes, quick=7, full=15, budget=1.2, at_least=3)
         bench.fell(f"program.{name}", fallen)
         bench.board.add_ratio(f"program.{name}.ratio", figures[way.name], figures["plain"], "lower", PROGRAM_RATIO_MAX)
         bench.board.add(f"program.{name}.plain", figures["plain"], "s", "lower")

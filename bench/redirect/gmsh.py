@@ -5,6 +5,7 @@ unmodified program on local files without Sluice; R2L, L2R and R2R have the inpu
 both on the far side. Every output is compared with that of a local run.
 """
 
+import functools
 import math
 import os
 import shutil
@@ -115,6 +116,12 @@ class Matrix:
         return seconds
 
 
+@functools.cache
+def matrix_of(bench: Bench) -> Matrix:
+    """The meshes of a run, made once."""
+    return Matrix(bench)
+
+
 def lanes_of(bench: Bench, matrix: Matrix, conversion: Conversion) -> dict[str, tuple[Way, str]]:
     """What is measured beside L2L in the main rounds: the ways and placements, by the name of the lane."""
     chosen = {}
@@ -140,9 +147,9 @@ def main_rounds(bench: Bench, matrix: Matrix, conversion: Conversion, figure: Fi
     for lane, (way, placement) in chosen.items():
         gated = way.name in bench.ours and placement == "R2R"
         lanes[lane] = Lane(lambda way=way, placement=placement: matrix.remote(way, conversion, placement),
-                           at_most=None if gated else 3)
-    figures, fallen = bench.alternate(lanes, quick=5, full=9, warm=bench.pick(0, 1),
-                                      budget=1.6 if conversion.name.startswith("bin") else 3.6)
+                           at_most=None if gated else 2)
+    figures, fallen = bench.alternate(lanes, quick=5, full=7, warm=bench.pick(0, 1),
+                                      budget=1.6 if conversion.name.startswith("bin") else 2.6)
     note_fallen(bench, conversion, fallen)
     bench.board.add(f"gmsh.{conversion.name}.L2L", figures["L2L"], "s", "lower")
     figure.put("local", f"{conversion.name} L2L", figures["L2L"])
@@ -181,7 +188,7 @@ def program_overhead(bench: Bench, matrix: Matrix) -> None:
     with way.session() as session:
         lanes = {"plain": Lane(lambda: run(argv).seconds),
                  way.name: Lane(lambda: run(session.command + argv).seconds)}
-        figures, fallen = bench.alternate(lanes, quick=5, full=21, warm=0, budget=3.0, at_least=3)
+        figures, fallen = bench.alternate(lanes, quick=5, full=15, warm=0, budget=2.6, at_least=2)
     bench.fell("program.gmsh", fallen)
     bench.board.add_ratio("program.gmsh.ratio", figures[way.name], figures["plain"], "lower", PROGRAM_RATIO_MAX)
 
@@ -191,7 +198,7 @@ def measure(bench: Bench) -> None:
         bench.board.fault("gmsh", "gmsh is not installed (package gmsh)")
         return
     bench.say("Gmsh: making the meshes")
-    matrix = Matrix(bench)
+    matrix = matrix_of(bench)
     bench.say("Gmsh: conversions")
     program_overhead(bench, matrix)
     figure = Figure(
@@ -203,12 +210,12 @@ def measure(bench: Bench) -> None:
                 for c in CONVERSIONS])
     for conversion in CONVERSIONS:
         main_rounds(bench, matrix, conversion, figure)
-    if bench.quick:
-        bench.say("Gmsh: alternatives")
-        quick_peers(bench, matrix)
-    else:
+    if not bench.quick:
         bench.figures["6"] = figure
-    for name in os.listdir(bench.space.near()):
-        if name.endswith((".msh", ".stl")):
-            forget(bench.space.near(name))
-            forget(bench.space.far(name))
+
+
+def measure_peers(bench: Bench) -> None:
+    """In a full run the alternatives are part of the main rounds."""
+    if bench.quick and shutil.which("gmsh"):
+        bench.say("Gmsh: alternatives")
+        quick_peers(bench, matrix_of(bench))

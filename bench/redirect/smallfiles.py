@@ -67,7 +67,7 @@ def sshfs_over_wire(bench: Bench, sshfs: Sshfs, count: int) -> tuple[float, floa
 def timed_over_wire(bench: Bench, kind: str) -> None:
     """Milliseconds per file where each way takes 5 ms."""
     count = bench.pick(60, COUNT)
-    figures = [over_wire(bench, kind, count, DELAY_MS)[0] / count * 1e3 for _ in range(bench.pick(1, 3))]
+    figures = [over_wire(bench, kind, count, DELAY_MS)[0] / count * 1e3 for _ in range(bench.pick(1, 2))]
     bench.board.add(f"small.delay_{DELAY_MS:.0f}ms.{kind}", figures, "ms/file", "lower")
 
 
@@ -93,7 +93,7 @@ def on_loopback(bench: Bench) -> None:
         if bench.quick and way.name in ("direct", "scp"):
             continue
         lanes[way.name] = Lane(lambda way=way: read_files(bench, way, COUNT))
-    figures, fallen = bench.alternate(lanes, quick=1, full=7, warm=bench.pick(0, 1))
+    figures, fallen = bench.alternate(lanes, quick=1, full=5, warm=bench.pick(0, 1))
     bench.fell("small.loopback", fallen)
     for name, seconds in figures.items():
         bench.board.add(f"small.loopback.{name}", [s / COUNT * 1e6 for s in seconds], "us/file", "lower")

@@ -46,7 +46,7 @@ def against_sockets(bench: Bench, kind: str, direction: str, size: int) -> None:
     if way:
         lanes[kind] = Lane(lambda: moved(bench, way, direction, size))
     lanes["file_and_socket"] = Lane(file_and_socket)
-    figures, fallen = bench.alternate(lanes, quick=7, full=15, budget=1.4, at_least=3)
+    figures, fallen = bench.alternate(lanes, quick=7, full=9, budget=1.4, at_least=3)
     bench.fell(f"stream.{direction}", fallen)
     memory.daemon.end()
     file.daemon.end()
@@ -75,7 +75,7 @@ def against_peers(bench: Bench, size: int) -> None:
         if bench.quick and way.name in ("direct", "scp"):
             continue
         lanes[way.name] = Lane(lambda way=way: moved(bench, way, "read", size))
-    figures, fallen = bench.alternate(lanes, quick=1, full=5, warm=bench.pick(0, 1))
+    figures, fallen = bench.alternate(lanes, quick=1, full=3, warm=0)
     bench.fell("peers.stream.read", fallen)
     best = [min(values) for values in zip(*(figures[way.name] for way in bench.peers if figures.get(way.name)))]
     for kind in ("uds", "tcp"):

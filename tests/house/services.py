@@ -25,19 +25,19 @@ class Service:
         self.log = log
         self.uri = None
         self.lines = []
-        self._ready = threading.Event()
         self._start()
 
     def _start(self):
+        self._ready = threading.Event()
         self.process = subprocess.Popen(
             self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             start_new_session=True)
-        threading.Thread(target=self._follow, args=(self.process.stdout,), daemon=True).start()
+        threading.Thread(target=self._follow, args=(self.process.stdout, self._ready), daemon=True).start()
         if not self._ready.wait(READY_SECONDS_MAX) or self.uri is None:
             self.stop()
             raise ServiceFailed(f"{' '.join(self.command)} did not say where it listens: {self.lines[-5:]}")
 
-    def _follow(self, pipe):
+    def _follow(self, pipe, ready):
         for raw in pipe:
             line = raw.decode(errors="replace").rstrip()
             self.lines.append(line)
@@ -47,8 +47,8 @@ class Service:
             said = re.search(r"listening on (scdc\+\S+)", line)
             if said:
                 self.uri = said.group(1).rstrip("/")
-                self._ready.set()
-        self._ready.set()
+                ready.set()
+        ready.set()
 
     @property
     def pid(self):
@@ -67,7 +67,6 @@ class Service:
         port = re.match(r"scdc\+tcp://(.*:\d+)", self.uri or "")
         if port:
             self.command[-1] = f"tcp:{port.group(1)}"
-        self._ready.clear()
         self.uri = None
         self._start()
 

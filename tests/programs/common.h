@@ -20,14 +20,15 @@
 #define MUST(call) must((long)(call), #call, __FILE__, __LINE__)
 #define MUST_PTR(call) must_ptr((call), #call, __FILE__, __LINE__)
 
-/* Prints a call with its value, or with the name of its error. */
+/* Prints a call with its value, or with the name of its error, then on standard error as well. */
 #define TRY(call)                                                                                  \
     do {                                                                                           \
         errno = 0;                                                                                 \
         long value_ = (long)(call);                                                                \
-        if (value_ == -1)                                                                          \
+        if (value_ == -1) {                                                                        \
             printf("%s -> %s\n", #call, strerrorname_np(errno));                                   \
-        else                                                                                       \
+            fprintf(stderr, "%s -> %s\n", #call, strerrorname_np(errno));                          \
+        } else                                                                                     \
             printf("%s -> %ld\n", #call, value_);                                                  \
     } while (0)
 

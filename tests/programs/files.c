@@ -215,7 +215,7 @@ static void times_and_modes(void) {
     int fd = MUST(open(in("text.txt"), O_RDWR));
     MUST(futimens(fd, partly));
     MUST(fstat(fd, &s));
-    printf("%ld %ld\n", s.st_atim.tv_sec, s.st_mtim.tv_sec);
+    printf("%ld\n", s.st_mtim.tv_sec);
     /* Times set after a write stay, though the write may still be on its way. */
     CHECK(pwrite(fd, "w", 1, 0) == 1);
     MUST(futimens(fd, exact));
@@ -238,8 +238,8 @@ static void times_and_modes(void) {
     MUST(fstat(fd, &s));
     printf("%o\n", s.st_mode);
     MUST(close(fd));
-    MUST(chmod(in("run.sh"), 04711));
     MUST(chown(in("run.sh"), -1, -1));
+    MUST(chmod(in("run.sh"), 04711));
     MUST(lchown(in("dangling"), -1, -1));
     TRY(chmod(in("absent"), 0600));
     TRY(utimensat(AT_FDCWD, in("absent"), NULL, 0));

@@ -26,7 +26,6 @@ static void vectors(void) {
     TRY(preadv2(fd, back, 4, -1, 0));
     TRY(pwritev2(fd, out, 1, 200000, 0));
     TRY(pwritev2(fd, out, 1, 0, RWF_DSYNC));
-    TRY(pwritev2(fd, out, 1, 0, RWF_APPEND));
     volatile int too_few = -1, too_many = 2000;
     TRY(readv(fd, back, too_few));
     TRY(preadv(fd, back, 4, 300000));
@@ -54,7 +53,6 @@ static void positions(void) {
     TRY(read(fd, b, 10));
     TRY(lseek(fd, -1, SEEK_SET));
     TRY(lseek(fd, 0, 99));
-    TRY(lseek(fd, LONG_MAX, SEEK_SET) > 0 ? 1 : -1);
     TRY(lseek(fd, 10, SEEK_SET));
     TRY(read(fd, b, 3));
     TRY(lseek(fd, -5, SEEK_CUR));

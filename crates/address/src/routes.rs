@@ -155,11 +155,47 @@ impl Routes {
         if self.routes.is_empty() {
             return Resolved::Local;
         }
-        let cwd = match path.first() {
+        let cwd: &[u8] = match path.first() {
+            Some(b'/') if is_plain(path) => return self.resolve_plain(path),
             Some(b'/') => &[],
             _ if cwd.is_empty() => return Resolved::Local,
+            Some(first) if *first != b'.' && is_plain(path) && is_plain(cwd) => {
+                return self.resolve_plain_below(cwd, path);
+            }
             _ => cwd,
         };
+        self.resolve_any(cwd, path)
+    }
+
+    /// As [`Routes::resolve`], for an absolute path without anything to fold: most paths.
+    fn resolve_plain<'a>(&'a self, path: &'a [u8]) -> Resolved<'a> {
+        let hit = self.routes.iter().find_map(|route| {
+            let rest = [after(path, &route.prefix)?, &[]];
+            Some(Hit { route, rest })
+        });
+        hit.map_or(Resolved::Local, Resolved::Remote)
+    }
+
+    /// As [`Routes::resolve`], for a relative path without anything to fold.
+    fn resolve_plain_below<'a>(&'a self, cwd: &'a [u8], path: &'a [u8]) -> Resolved<'a> {
+        let hit = self.routes.iter().find_map(|route| {
+            if let Some(below) = after(cwd, &route.prefix) {
+                return Some(Hit {
+                    route,
+                    rest: [below, path],
+                });
+            }
+            // The working directory is above the prefix, and the path may lead down to it.
+            let missing = after(&route.prefix, cwd.strip_suffix(b"/").unwrap_or(cwd))?;
+            let rest = [after(path, missing.get(1..)?)?, &[]];
+            Some(Hit { route, rest })
+        });
+        hit.map_or(Resolved::Local, Resolved::Remote)
+    }
+
+    /// As [`Routes::resolve`], for all paths.
+    #[cold]
+    fn resolve_any<'a>(&'a self, cwd: &'a [u8], path: &'a [u8]) -> Resolved<'a> {
         let mut left_a_prefix = false;
         for route in &self.routes {
             match follow(route, cwd, path) {
@@ -204,6 +240,23 @@ impl<'a> IntoIterator for &'a Routes {
     fn into_iter(self) -> Self::IntoIter {
         self.iter()
     }
+}
+
+/// True if nothing in `path` is to be folded: no `//`, and no name behind a slash that begins with a dot.
+///
+/// Written without a branch, so that it becomes a few vector instructions.
+#[inline]
+fn is_plain(path: &[u8]) -> bool {
+    let pairs = path.iter().zip(path.get(1..).unwrap_or_default());
+    let folds = |a: u8, b: u8| (a == b'/') & ((b == b'/') | (b == b'.'));
+    !pairs.fold(false, |found, (a, b)| found | folds(*a, *b))
+}
+
+/// What of `path` follows `prefix`, if that ends where a name does.
+#[inline]
+fn after<'a>(path: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
+    path.strip_prefix(prefix)
+        .filter(|rest| matches!(rest.first(), None | Some(b'/')))
 }
 
 enum Follow<'a> {

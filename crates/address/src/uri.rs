@@ -236,7 +236,10 @@ impl Endpoint {
             };
             let (host, port) =
                 authority::host_and_port(address).map_err(|(_, fault)| fail(fault))?;
-            return Ok(Self::Tcp { host, port: port.unwrap_or(unnamed_port) });
+            return Ok(Self::Tcp {
+                host,
+                port: port.unwrap_or(unnamed_port),
+            });
         }
         let uri = if crate::detect::is_scheme(
             text.split(|&byte| byte == b':').next().unwrap_or_default(),

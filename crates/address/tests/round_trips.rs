@@ -69,8 +69,11 @@ fn uri() -> impl Strategy<Value = Uri> {
 
 /// Few short names, so that paths and prefixes meet often.
 fn wandering_path() -> impl Strategy<Value = String> {
-    vec(prop_oneof!["a", "b", "ab", "\\.\\.", "\\.", ""], 0..7)
-        .prop_map(|names| format!("/{}", names.join("/")))
+    vec(
+        prop_oneof!["a", "b", "ab", "\\.\\.", "\\.", "", "\\.b"],
+        0..7,
+    )
+    .prop_map(|names| format!("/{}", names.join("/")))
 }
 
 fn prefix() -> impl Strategy<Value = String> {

@@ -1,9 +1,11 @@
 //! `sluice doctor`: what is in force here, and whether it works.
 
+mod probe;
+
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
 use crate::args::Doctor;
@@ -11,6 +13,7 @@ use crate::format::name_text;
 use crate::in_force::InForce;
 use crate::launch::library;
 use crate::place::{Place, Places};
+use probe::Probe;
 
 /// Everything that is looked at.
 #[derive(Serialize)]
@@ -19,7 +22,10 @@ struct Findings {
     config: String,
     inherited_settings: bool,
     preload: Check,
+    /// The way in which programs are carried.
     patching: Check,
+    /// The way where the system forbids patching.
+    interposition: Check,
     client: ClientFindings,
     routes: Vec<RouteFindings>,
     stores: Vec<StoreFindings>,
@@ -85,12 +91,23 @@ pub(crate) fn doctor(args: &Doctor, in_force: InForce) -> Result<ExitCode> {
     let options = in_force.settings.client;
     let places = Places::new(in_force)?;
     let settings = &places.in_force().settings;
+    let library = library::find();
+    let shown = library.as_ref().map(|path| path.display().to_string());
+    let preload = Check::new(shown.map_err(|error| anyhow!("{error:#}")));
+    let probe = library.and_then(Probe::new);
+    let not_tried = |error: &anyhow::Error| anyhow!("cannot be tried: {error:#}");
     let findings = Findings {
         version: env!("CARGO_PKG_VERSION"),
         config,
         inherited_settings,
-        preload: Check::new(library::find().map(|path| path.display().to_string())),
-        patching: Check::new(patching()),
+        patching: Check::new(probe.as_ref().map_err(not_tried).and_then(Probe::patched)),
+        interposition: Check::new(
+            probe
+                .as_ref()
+                .map_err(not_tried)
+                .and_then(Probe::interposed),
+        ),
+        preload,
         client: ClientFindings {
             read_ahead_bytes: options.read_ahead_bytes,
             write_behind_bytes: options.write_behind_bytes,
@@ -116,27 +133,6 @@ pub(crate) fn doctor(args: &Doctor, in_force: InForce) -> Result<ExitCode> {
         ExitCode::SUCCESS
     } else {
         ExitCode::FAILURE
-    })
-}
-
-/// Whether memory that holds code may be made writable and executable again, one after the other, as patching does.
-fn patching() -> Result<String> {
-    if std::env::var_os("SLUICE_PATCH").is_some_and(|value| value == "0") {
-        return Ok("off ($SLUICE_PATCH is 0): symbol interposition instead".into());
-    }
-    if !cfg!(target_arch = "x86_64") {
-        return Ok("not on this machine type: symbol interposition instead".into());
-    }
-    // prctl(2), PR_GET_MDWE: systemd's MemoryDenyWriteExecute and its like forbid it.
-    let status =
-        std::fs::read_to_string("/proc/self/status").context("cannot read /proc/self/status")?;
-    let confined = status
-        .lines()
-        .any(|line| line.starts_with("Seccomp:") && !line.ends_with('0'));
-    Ok(if confined {
-        "probably works; a seccomp filter is in force that may forbid it".into()
-    } else {
-        "nothing here forbids it".to_owned()
     })
 }
 
@@ -194,6 +190,7 @@ impl Findings {
     fn all_ok(&self) -> bool {
         self.preload.ok
             && self.patching.ok
+            && self.interposition.ok
             && self.routes.iter().all(|route| route.ok)
             && self.stores.iter().all(|store| store.ok)
     }
@@ -214,6 +211,11 @@ impl Findings {
             "{} patching libc: {}",
             mark(self.patching.ok),
             self.patching.detail
+        );
+        println!(
+            "{} interposition: {}",
+            mark(self.interposition.ok),
+            self.interposition.detail
         );
         let client = &self.client;
         println!(

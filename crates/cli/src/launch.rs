@@ -10,6 +10,7 @@ pub(crate) mod library;
 pub(crate) mod program;
 
 use std::os::unix::process::CommandExt;
+use std::path::Path;
 use std::process::{Command, ExitCode};
 
 use address::Settings;
@@ -31,18 +32,23 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
     let library = library::find()?;
     let mut command = Command::new(&path);
     command.arg0(name).args(arguments);
-    command.env(Settings::VARIABLE, in_force.settings.to_env());
-    command.env(
-        "LD_PRELOAD",
-        library::preload(&library, std::env::var_os("LD_PRELOAD")),
-    );
-    if args.no_patch {
-        command.env("SLUICE_PATCH", "0");
-    }
+    environment(&mut command, &in_force.settings, &library, !args.no_patch);
     let error = command.exec();
     eprintln!(
         "sluice run: {}: cannot be executed: {error}.",
         path.display()
     );
     Ok(ExitCode::from(126))
+}
+
+/// Tells a program's process, and those that it starts, where its files are.
+pub(crate) fn environment(command: &mut Command, settings: &Settings, library: &Path, patch: bool) {
+    command.env(Settings::VARIABLE, settings.to_env());
+    command.env(
+        "LD_PRELOAD",
+        library::preload(library, std::env::var_os("LD_PRELOAD")),
+    );
+    if !patch {
+        command.env("SLUICE_PATCH", "0");
+    }
 }

@@ -40,6 +40,7 @@ use address::Settings;
 static ALLOCATOR: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
 /// Runs before `main`, and before constructors of libraries that depend on this one.
+#[cfg(feature = "exports")]
 #[used]
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;

@@ -27,6 +27,10 @@ impl Store for ReadOnly {
     fn root(&self) -> Result<Arc<dyn Node>> {
         Ok(wrap(self.inner.root()?))
     }
+
+    fn blocks(&self) -> bool {
+        self.inner.blocks()
+    }
 }
 
 struct ReadOnlyNode {
@@ -57,6 +61,10 @@ impl ReadOnlyNode {
 impl Node for ReadOnlyNode {
     fn qid(&self) -> Qid {
         self.inner.qid()
+    }
+
+    fn blocks(&self) -> bool {
+        self.inner.blocks()
     }
 
     fn walk(&self, names: &[&[u8]]) -> Result<Walk> {

@@ -37,6 +37,10 @@ impl Store for Gone {
     fn root(&self) -> Result<Arc<dyn Node>> {
         Err(Error::System { operation: "attach", errno: Errno::EHOSTUNREACH })
     }
+
+    fn blocks(&self) -> bool {
+        true
+    }
 }
 
 /// Two directories of one file system, so that their inode numbers are of one kind, and memory.
@@ -73,6 +77,16 @@ fn the_root_lists_its_members_even_those_out_of_reach() {
     let found = root.attributes().unwrap();
     assert!(found.is_directory() && found.nlink == 6);
     assert_eq!(root.qid().kind, QidType::DIR);
+}
+
+#[test]
+fn what_may_wait_for_another_machine_is_known_through_lists_and_read_only_stores() {
+    let (_dirs, root) = scene();
+    assert!(root.blocks(), "one of the members is elsewhere");
+    assert!(!at(&root, "one").blocks());
+    assert!(ReadOnly::new(Arc::new(Gone)).blocks());
+    let near = Exports::new([(b"near".to_vec(), Arc::new(MemStore::new()) as Arc<dyn Store>)]);
+    assert!(!near.unwrap().root().unwrap().blocks());
 }
 
 #[test]

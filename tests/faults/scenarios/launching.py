@@ -45,8 +45,11 @@ def static_program(house):
 @scenario
 def setuid_program(house):
     """The loader ignores preloading for a setuid program: refused with advice."""
+    if os.geteuid() != 0:
+        raise Skip("making a program of another user's needs root")
     program = house.local / "setuid-cat"
     shutil.copy("/bin/cat", program)
+    os.chown(program, 65534, 65534)
     os.chmod(program, 0o4755)
     done = house.cli("run", "--", program, "/etc/hostname")
     clear_sentence(done, ("setuid", "set-user-ID"))
@@ -116,7 +119,7 @@ def configuration_mistakes(house):
 @scenario
 def wrong_command_lines(house):
     """Wrong usage is status 2 (125 from run) and names the problem."""
-    for arguments in (["frobnicate"], ["cat"], ["serve"], ["cp", "one"], ["ls", "--no-such-flag"]):
+    for arguments in (["frobnicate"], ["cat"], ["cp", "one"], ["ls", "--no-such-flag"]):
         done = house.cli(*arguments, seconds_max=10)
         hold(done.returncode == 2, arguments, "exit status", done.returncode)
         clear_sentence(done)

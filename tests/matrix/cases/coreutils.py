@@ -409,8 +409,9 @@ diff $D/text.txt - < $D/text.txt
 ''', needs="diff")
 
 case("fifo-and-special", r'''
-rc mkfifo $D/fifo 2> /dev/null
-rc mknod $D/null c 1 3 2> /dev/null
+# A service may refuse to make them.
+mkfifo $D/fifo 2> /dev/null || true
+mknod $D/null c 1 3 2> /dev/null || true
 rm -f $D/fifo $D/null
 mkfifo pipe
 cat $D/text.txt > pipe &
@@ -518,9 +519,10 @@ stat -c %a $D/secret2
 case("timeout-nohup-env", r'''
 timeout 20 cat $D/no-newline
 nice -n 5 wc -c $D/text.txt
-env -i PATH=$PATH cat $D/no-newline 2>&1 || echo status $?
 nohup cat $D/no-newline 2> /dev/null
 xargs -a $D/numbers.txt -n 5000 -s 100000 | wc -w
 stdbuf -o0 cat $D/no-newline
 setsid cat $D/no-newline
 ''')
+
+case("environment-cleared", "env -i PATH=$PATH cat $D/no-newline")

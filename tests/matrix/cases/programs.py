@@ -30,7 +30,7 @@ parts("vectors-fortify", "vectors positions")
 parts("mapping", "private shared-write left-mapped grown-file write-then-map two-processes refusals fixed-and-advice",
       core=("private", "shared-write"))
 
-DIRECTORIES = "reading scanning walking fts matching resolving standing at-family thousand long-names"
+DIRECTORIES = "reading scanning walking fts matching resolving standing at-family moved-directory thousand long-names"
 parts("directories", DIRECTORIES, core=("reading", "walking", "standing"))
 parts("directories-fortify", "resolving standing at-family")
 

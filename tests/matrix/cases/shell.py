@@ -259,9 +259,29 @@ exec 3<&-
 cat $D/copy
 exec 4< $D/no-newline
 rm $D/no-newline
-cat <&4
+read -r line <&4 || echo "$line"
 exec 4<&-
 ls $D
+''')
+
+case("removed-then-inherited", r'''
+exec 4< $D/no-newline
+rm $D/no-newline
+cat <&4
+''')
+
+case("descriptor-names", r'''
+head -2 /dev/stdin < $D/text.txt
+cat /dev/fd/3 3< $D/no-newline
+cat /proc/self/fd/4 4< $D/table.csv | tail -1
+echo through the name > $D/out
+echo appended > /dev/stdout >> $D/out
+python3 -c 'open("/dev/stdout", "a").write("by name\n")' >> $D/out
+tee /dev/fd/5 5>> $D/out < $D/no-newline
+cp /dev/stdin $D/copy < $D/data.bin
+cmp $D/copy $D/data.bin
+readlink /proc/self/fd/6 6< $D/text.txt
+cat $D/out
 ''')
 
 case("errors", r'''

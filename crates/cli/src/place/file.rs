@@ -4,8 +4,7 @@ use std::fs::{File, Permissions};
 use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
-use client::{Handle, Opened, Repeat};
-use p9::{SetAttributes, SetattrMask};
+use client::{Opened, RemoteFile};
 
 use super::{Meta, Moment, Outcome, local, remote};
 
@@ -120,38 +119,25 @@ fn fill(
     Ok(filled)
 }
 
-/// A file of a service, open.
+/// A file of a service, open: reads are sent ahead, writes are acknowledged behind.
 pub(crate) struct RemoteOpen {
-    handle: Handle,
+    file: RemoteFile,
 }
 
 impl RemoteOpen {
     pub(super) fn new(opened: Opened) -> Self {
         Self {
-            handle: opened.handle,
+            file: RemoteFile::new(opened),
         }
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Outcome<usize> {
-        Ok(self.handle.with(Repeat::Safe, |connection, fid| {
-            let count = buffer.len().min(connection.payload_max()) as u32;
-            let ticket = connection.submit_read(fid, offset, count)?;
-            connection.wait_read(ticket, buffer)
-        })?)
+        Ok(self.file.read_at(buffer, offset)?)
     }
 
     fn write_all_at(&self, mut data: &[u8], mut offset: u64) -> Outcome<()> {
         while !data.is_empty() {
-            let written = self.handle.with(Repeat::Safe, |connection, fid| {
-                let count = data.len().min(connection.payload_max());
-                let body =
-                    connection.wait(connection.submit_write(fid, offset, &data[..count])?)?;
-                match body.reply() {
-                    Ok(p9::Reply::Write { count }) => Ok(count as usize),
-                    Ok(p9::Reply::Lerror { errno }) => Err(client::Error::Refused(errno)),
-                    _ => Err(client::Error::Refused(p9::Errno::EPROTO)),
-                }
-            })?;
+            let written = self.file.write_at(data, offset)?;
             data = &data[written..];
             offset += written as u64;
         }
@@ -159,29 +145,24 @@ impl RemoteOpen {
     }
 
     fn stat(&self) -> Outcome<Meta> {
-        Ok(remote::meta(&self.handle.attributes()?))
+        Ok(remote::meta(&self.file.attributes()?))
     }
 
     fn set_len(&self, size: u64) -> Outcome<()> {
-        let set = SetAttributes {
-            valid: SetattrMask::SIZE,
-            size,
-            ..SetAttributes::default()
-        };
-        Ok(self.handle.set_attributes(&set)?)
+        Ok(self.file.truncate(size)?)
     }
 
     fn set_mode(&self, mode: u32) -> Outcome<()> {
-        Ok(self.handle.set_attributes(&remote::mode_only(mode))?)
+        Ok(self.file.set_attributes(&remote::mode_only(mode))?)
     }
 
     fn set_times(&self, atime: Moment, mtime: Moment) -> Outcome<()> {
         Ok(self
-            .handle
+            .file
             .set_attributes(&remote::times_only(atime, mtime))?)
     }
 
     fn sync(&self) -> Outcome<()> {
-        Ok(self.handle.sync(false)?)
+        Ok(self.file.sync(false)?)
     }
 }

@@ -53,7 +53,7 @@ fn trees_are_copied_with_links_and_empty_directories() {
     for i in 0..300 {
         fs::write(tree.join(format!("a/{i}")), noise(i * 100)).unwrap();
     }
-    std::os::unix::fs::symlink("../a/7", tree.join("a/b/link")).unwrap();
+    std::os::unix::fs::symlink("../7", tree.join("a/b/link")).unwrap();
     fs::set_permissions(tree.join("a/b"), fs::Permissions::from_mode(0o555)).unwrap();
     let tree = tree.to_str().unwrap();
     assert!(
@@ -75,7 +75,7 @@ fn trees_are_copied_with_links_and_empty_directories() {
     );
     assert_eq!(
         fs::read_link(served.local("copy/a/b/link")).unwrap(),
-        Path::new("../a/7")
+        Path::new("../7")
     );
     assert!(served.local("copy/a/b/empty").is_dir());
     assert_eq!(

@@ -113,6 +113,29 @@ fn set(dir: c_int, path: Path, follow: bool, set: p9::SetAttributes) -> Outcome<
     at(dir, path, |place| ops::set(place, follow, &set).map(|()| 0))
 }
 
+fn chown(dir: c_int, path: Path, follow: bool, uid: c_uint, gid: c_uint) -> Outcome<c_int> {
+    let change = ops::owner_change(uid, gid);
+    if !change.valid.is_empty() {
+        return set(dir, path, follow, change);
+    }
+    at(dir, path, |place| match ops::without_set_id(&ops::stat(place, follow)?) {
+        Some(change) => ops::set(place, follow, &change).map(|()| 0),
+        None => Ok(0),
+    })
+}
+
+fn chown_fd(fd: c_int, uid: c_uint, gid: c_uint) -> Outcome<c_int> {
+    let change = ops::owner_change(uid, gid);
+    if !change.valid.is_empty() {
+        return set_fd(fd, change);
+    }
+    match ops::stat_open(fd).map(|(attributes, _)| ops::without_set_id(&attributes)) {
+        Ok(Some(change)) => set_fd(fd, change),
+        Ok(None) => Outcome::Handled(0),
+        Err(errno) => Outcome::Fail(errno),
+    }
+}
+
 fn set_fd(fd: c_int, set: p9::SetAttributes) -> Outcome<c_int> {
     ops::set_open(fd, &set).map(|()| 0).into()
 }
@@ -292,27 +315,27 @@ hooks! {
 
     /// chown(2).
     Always [chown]
-    fn chown(path: Path, uid: c_uint, gid: c_uint) -> c_int
-    where may_be_far(CWD, path) => set(CWD, path, true, ops::owner_change(uid, gid));
+    fn chown_path(path: Path, uid: c_uint, gid: c_uint) -> c_int
+    where may_be_far(CWD, path) => chown(CWD, path, true, uid, gid);
 
     /// lchown(2).
     Always [lchown]
     fn lchown(path: Path, uid: c_uint, gid: c_uint) -> c_int
-    where may_be_far(CWD, path) => set(CWD, path, false, ops::owner_change(uid, gid));
+    where may_be_far(CWD, path) => chown(CWD, path, false, uid, gid);
 
     /// fchown(2).
     Always [fchown]
     fn fchown(fd: c_int, uid: c_uint, gid: c_uint) -> c_int
-    where is_ours(fd) => set_fd(fd, ops::owner_change(uid, gid));
+    where is_ours(fd) => chown_fd(fd, uid, gid);
 
     /// fchownat(2).
     Always [fchownat]
     fn fchownat(dir: c_int, path: Path, uid: c_uint, gid: c_uint, flags: c_int) -> c_int
     where names_descriptor(dir, path, flags) || may_be_far(dir, path)
     => if names_descriptor(dir, path, flags) {
-        set_fd(dir, ops::owner_change(uid, gid))
+        chown_fd(dir, uid, gid)
     } else {
-        set(dir, path, flags & libc::AT_SYMLINK_NOFOLLOW == 0, ops::owner_change(uid, gid))
+        chown(dir, path, flags & libc::AT_SYMLINK_NOFOLLOW == 0, uid, gid)
     };
 
     /// truncate(2).

@@ -172,6 +172,12 @@ pub(crate) fn set(place: &Place, follow: bool, set: &SetAttributes) -> Result<()
     place.run(|remote, at, _| remote.set_attributes(at, follow, set))
 }
 
+/// chown(2) that changes no owner: it still takes set-user-ID and set-group-ID off an executable.
+pub(crate) fn without_set_id(attributes: &Attributes) -> Option<SetAttributes> {
+    let runs = attributes.is_regular() && attributes.mode & 0o111 != 0;
+    (runs && attributes.mode & 0o6000 != 0).then(|| mode_change(attributes.mode & 0o1777))
+}
+
 /// The same by descriptor.
 pub(crate) fn set_open(fd: c_int, set: &SetAttributes) -> Result<(), Errno> {
     match target(fd)?.0 {

@@ -54,6 +54,10 @@ impl Node for MemberNode {
         self.member.qid(self.inner.qid())
     }
 
+    fn blocks(&self) -> bool {
+        self.inner.blocks()
+    }
+
     fn walk(&self, names: &[&[u8]]) -> Result<Walk> {
         // The way up is the only one that can leave the member: everything before goes at once.
         let up = names.iter().position(|name| *name == b"..").unwrap_or(names.len());

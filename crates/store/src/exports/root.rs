@@ -54,6 +54,11 @@ impl Node for RootNode {
         qid()
     }
 
+    /// Walking to a member, and listing them, asks for its root.
+    fn blocks(&self) -> bool {
+        self.list.members.values().any(|member| member.store.blocks())
+    }
+
     fn walk(&self, names: &[&[u8]]) -> Result<Walk> {
         let Some((first, rest)) = names.split_first() else {
             return Ok(Walk { qids: Vec::new(), end: Some(Arc::new(Self::new(&self.list))) });

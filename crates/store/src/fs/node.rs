@@ -169,11 +169,6 @@ impl FsNode {
         let mode = Mode::from_raw_mode(mode & p9::mode::PERMISSIONS);
         self.export.keep(rustix::fs::openat(dir, name, how, mode)?)
     }
-
-    /// Checks that a name can be made an entry of this directory.
-    fn check_new(&self, operation: &'static str, name: &[u8]) -> Result<()> {
-        name::check(operation, name, Errno::EEXIST)
-    }
 }
 
 /// The path that the kernel knows for a descriptor's file.
@@ -320,7 +315,7 @@ impl Node for FsNode {
     }
 
     fn make_directory(&self, name: &[u8], mode: u32) -> Result<Qid> {
-        self.check_new("mkdir", name)?;
+        name::check("mkdir", name, Errno::EEXIST)?;
         let dir = self.fd();
         let wanted = Mode::from_raw_mode(mode & p9::mode::PERMISSIONS);
         rustix::fs::mkdirat(&dir, name, wanted).map_err(system("mkdir"))?;
@@ -332,7 +327,7 @@ impl Node for FsNode {
     }
 
     fn make_symlink(&self, name: &[u8], target: &[u8]) -> Result<Qid> {
-        self.check_new("symlink", name)?;
+        name::check("symlink", name, Errno::EEXIST)?;
         let dir = self.fd();
         rustix::fs::symlinkat(target, &dir, name).map_err(system("symlink"))?;
         let (file, found) = attributes::stat_entry(&dir, name)?;
@@ -341,7 +336,7 @@ impl Node for FsNode {
 
     fn link(&self, existing: &dyn Node, name: &[u8]) -> Result<()> {
         let existing = self.kin("link", existing)?;
-        self.check_new("link", name)?;
+        name::check("link", name, Errno::EEXIST)?;
         // Following is what makes the descriptor's file, not the link in /proc, get the name.
         let follow = AtFlags::SYMLINK_FOLLOW;
         rustix::fs::linkat(CWD, path_of(&existing.fd()), self.fd(), name, follow)

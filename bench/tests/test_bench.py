@@ -1,0 +1,228 @@
+"""Tests of the bench itself: that it counts and delays rightly, and that it notices wrong data.
+
+Run with `python3 -m unittest discover -s bench/tests`.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from lib import build, history, report
+from lib.measure import Board, Failed, Lane, alternate
+from lib.process import run
+from lib.services import Wire
+from lib.workspace import Workspace
+
+TOOLS_DIR = tempfile.mkdtemp(prefix="bench-tests-")
+TOOLS = build.helpers(TOOLS_DIR)
+
+
+class Echo:
+    """A service that answers every 8-byte message with itself."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        while True:
+            link, _ = self.listener.accept()
+            threading.Thread(target=self.answer, args=(link,), daemon=True).start()
+
+    @staticmethod
+    def answer(link):
+        while data := link.recv(4096):
+            link.sendall(data)
+
+
+def message(number: int) -> bytes:
+    """A frame as 9P has it: its size first."""
+    return (8).to_bytes(4, "little") + number.to_bytes(4, "little")
+
+
+class OverWire(unittest.TestCase):
+    DELAY_MS = 10.0
+
+    def setUp(self):
+        self.space = Workspace(0)
+        self.echo = Echo()
+        self.wire = Wire(TOOLS["proxy"], self.space, "tcp", f"tcp:{self.echo.port}", self.DELAY_MS)
+        self.link = socket.create_connection(("127.0.0.1", int(self.wire.endpoint.address[4:])))
+        self.link.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def tearDown(self):
+        self.link.close()
+        self.space.remove()
+
+    def take(self, messages: int) -> bytes:
+        return self.link.recv(8 * messages, socket.MSG_WAITALL)
+
+    def test_one_wait_per_message_is_one_round_trip_each(self):
+        began = time.monotonic()
+        for number in range(5):
+            self.link.sendall(message(number))
+            self.assertEqual(self.take(1), message(number))
+        took = time.monotonic() - began
+        counts = self.wire.end()
+        self.assertEqual(counts["round_trips"], 5)
+        self.assertEqual(counts["frames_up"], 5)
+        self.assertGreaterEqual(took, 5 * 2 * self.DELAY_MS / 1e3)
+
+    def test_messages_sent_together_share_a_round_trip(self):
+        began = time.monotonic()
+        for number in range(5):
+            self.link.sendall(message(number))
+        self.take(5)
+        took = time.monotonic() - began
+        counts = self.wire.end()
+        self.assertEqual(counts["round_trips"], 1)
+        self.assertEqual(counts["frames_up"], 5)
+        self.assertLess(took, 2 * 2 * self.DELAY_MS / 1e3, "the wire serialises")
+
+    def test_what_nobody_waits_for_costs_nothing(self):
+        """A close that is sent, then the next open at once: the shape of small files."""
+        for number in range(3):
+            self.link.sendall(message(number))
+            self.take(1 if number == 0 else 2)
+            self.link.sendall(message(100 + number))
+        self.take(1)
+        self.assertEqual(self.wire.end()["round_trips"], 4)
+
+    def test_all_bytes_arrive_in_order(self):
+        sent = b"".join(message(number) for number in range(100_000))
+        threading.Thread(target=self.link.sendall, args=(sent,), daemon=True).start()
+        self.assertEqual(self.take(100_000), sent)
+
+
+class Data(unittest.TestCase):
+    SIZE = 4 << 20
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.file = os.path.join(self.folder.name, "data")
+        self.transfer("write")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def transfer(self, mode: str, buffer: int = 1 << 20) -> float:
+        return run([TOOLS["transfer"], mode, self.file, str(self.SIZE), str(buffer)]).json()["seconds"]
+
+    def test_all_modes_agree_on_the_data(self):
+        for writing in ("write", "fwrite", "fputc", "write1"):
+            self.transfer(writing, 4096)
+            for reading in ("read", "fread", "fgetc", "read1", "check"):
+                self.transfer(reading, 8192)
+
+    def test_a_stale_page_is_noticed_while_reading(self):
+        with open(self.file, "r+b") as file:
+            file.seek(8192)
+            page = file.read(4096)
+            file.seek(3 * 4096)
+            file.write(page)
+        for reading in ("read", "fread", "check", "fgetc"):
+            with self.assertRaisesRegex(Failed, "wrong data", msg=reading):
+                self.transfer(reading)
+
+    def test_a_single_wrong_byte_is_noticed_by_check(self):
+        with open(self.file, "r+b") as file:
+            file.seek(1_234_567)
+            byte = file.read(1)
+            file.seek(1_234_567)
+            file.write(bytes([byte[0] ^ 1]))
+        with self.assertRaisesRegex(Failed, "wrong data"):
+            self.transfer("check")
+
+    def test_a_short_file_is_noticed(self):
+        os.truncate(self.file, self.SIZE - 4096)
+        for reading in ("read", "fread", "fgetc", "read1", "check"):
+            with self.assertRaisesRegex(Failed, "moved", msg=reading):
+                self.transfer(reading, 4096)
+
+
+class Measuring(unittest.TestCase):
+    def test_lanes_take_turns_and_a_failing_one_falls_out(self):
+        order = []
+
+        def lane(name, fails=False):
+            def once():
+                order.append(name)
+                if fails and len(order) > 4:
+                    raise Failed("broke")
+                return 1.0
+            return Lane(once)
+
+        figures, fallen = alternate({"a": lane("a"), "b": lane("b", fails=True)}, 3, warm=1)
+        self.assertEqual(order[:4], ["a", "b", "a", "b"])
+        self.assertEqual(fallen, {"b": "broke"})
+        self.assertEqual(figures, {"a": [1.0] * 3, "b": []})
+
+    def test_the_first_lane_must_not_fail(self):
+        def fails():
+            raise Failed("broke")
+        with self.assertRaises(Failed):
+            alternate({"a": Lane(fails)}, 1)
+
+    def test_verdicts(self):
+        board = Board()
+        board.add("reached", [2.0], "ratio", "lower", 2.0)
+        board.add("equal is not faster", [1.0], "ratio", "lower", 1.0, strict=True)
+        board.add("missed", [0.5, 0.9, 0.7], "ratio", "higher", 0.8)
+        board.add("told", [1.0], "s", "lower")
+        self.assertEqual([m.verdict() for m in board.metrics], ["ok", "miss", "miss", ""])
+        self.assertEqual(board.metrics[2].value, 0.7)
+
+    def test_ratio_is_the_median_of_pairs_not_of_medians(self):
+        board = Board()
+        board.add_ratio("r", [1.0, 20.0, 3.0], [1.0, 10.0, 1.0], "lower")
+        self.assertEqual(board.metrics[0].value, 2.0)
+
+    def test_results_are_kept(self):
+        board = Board()
+        board.add("m", [1.0, 2.0], "s", "lower", 3.0)
+        board.skip("peer", "not installed")
+        result = json.loads(report.as_json(report.as_object("redirect", False, {"cores": 2}, board)))
+        self.assertEqual(set(result["metrics"][0]),
+                         {"name", "value", "unit", "better", "goal", "samples", "min", "max"})
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "results.sqlite")
+            self.assertEqual(history.keep(path, result, "2024-01-01T00:00:00+00:00", 1.0, "abc"), 1)
+            self.assertEqual(history.keep(path, result, "2024-01-02T00:00:00+00:00", 1.0, "abc"), 2)
+
+
+class Processes(unittest.TestCase):
+    def test_a_program_that_hangs_is_ended(self):
+        began = time.monotonic()
+        with self.assertRaisesRegex(Failed, "had not ended"):
+            run(["sleep", "30"], timeout=0.2)
+        self.assertLess(time.monotonic() - began, 5)
+
+    def test_a_failure_quotes_what_the_program_said(self):
+        with self.assertRaisesRegex(Failed, "status 3: oh dear"):
+            run(["sh", "-c", "echo oh dear >&2; exit 3"])
+
+    def test_without_sluice_the_run_says_so_and_fails(self):
+        bench = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "run.py")
+        ran = subprocess.run([bench, "redirect", "--quick", "--json", "--only", "calls", "--binary",
+                              os.path.join(TOOLS_DIR, "release", "sluice")], capture_output=True, text=True, timeout=60)
+        self.assertEqual(ran.returncode, 1)
+        skipped = {entry["name"]: entry["why"] for entry in json.loads(ran.stdout)["skipped"]}
+        self.assertIn("not built", skipped["sluice"])
+
+
+def tearDownModule():
+    import shutil
+    shutil.rmtree(TOOLS_DIR, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
