@@ -31,6 +31,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from house import places, report, seed, tree  # noqa: E402
+from house.services import ServiceFailed  # noqa: E402
 from matrix import transports  # noqa: E402
 from matrix.case import load_cases  # noqa: E402
 
@@ -66,6 +67,9 @@ def main():
                 results.append(result)
                 if options.verbose or not report.passed(result):
                     report.print_line(result)
+    except ServiceFailed as reason:
+        results.append(report.Result(f"matrix over {options.transport}", "failed", details=[str(reason)]))
+        report.print_line(results[-1])
     finally:
         transport.close()
         if options.keep:

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 
 use address::{Settings, StorePlace, StoreSpec};
-use anyhow::{Context, Result};
-use client::{Options, Session};
+use anyhow::{Context, Result, bail};
+use client::{Options, Session, SocketDial};
 use store::fs::FsStore;
 use store::mem::MemStore;
+use store::relay::RelayStore;
 use store::{Exports, ReadOnly, Store};
 
 use crate::format::name_text;
+use crate::place::{options, socket_place};
 
 /// The stores of this process, as `scdc:///` shows them.
 pub(crate) fn direct(settings: &Settings, options: Options) -> Result<Arc<Session>> {
     if settings.stores.is_empty() {
-        anyhow::bail!(
+        bail!(
             "scdc:/// has no store in this process; give one with --store NAME=DIR or in [stores] of sluice.toml"
         );
     }
@@ -59,8 +61,15 @@ fn open(spec: &StoreSpec, settings: &Settings) -> Result<Arc<dyn Store>> {
         }
         StorePlace::Mem => Ok(Arc::new(MemStore::new())),
         StorePlace::Relay(uri) => {
-            let _ = settings;
-            anyhow::bail!("store `{}`: cannot relay to {uri}", name_text(&spec.name))
+            let Some(place) = socket_place(&uri.endpoint) else {
+                bail!(
+                    "store `{}`: cannot relay to {uri}; a relay leads to a scdc+uds:// or scdc+tcp:// address",
+                    name_text(&spec.name)
+                )
+            };
+            let dial = Box::new(SocketDial::new(place));
+            let session = Session::new(dial, options(&settings.client));
+            Ok(Arc::new(RelayStore::new(session, uri.path.as_bytes())))
         }
     }
 }

@@ -10,12 +10,16 @@ use p9::{Data, Dialect, Errno, Fid, Reply, Request, Tag};
 use rustix::net::sockopt::{self, Timeout};
 
 use crate::error::{Error, ProtocolError, Result};
-use crate::link::{Exchange, Link, Sent, has_hung_up, receive, send_some, wait_either};
+use crate::link::{Exchange, Link, Sent, has_hung_up, has_input, receive, send_some, wait_either};
 use crate::lock;
 
 /// Frames up to this size are received through the small buffer; larger ones go straight to
 /// their own.
 const RECEIVE_BUFFER_LEN: usize = 16 * 1024;
+
+/// Replies shorter than this are received into memory of their own: the spare buffers are kept as
+/// long as they were once filled, which need not be done again then.
+const SPARE_LEN_MIN: usize = 4096;
 
 /// Requests without a reply, or with one not yet asked for; tags are indices below this. All that
 /// the protocol has: files that are open and not being read may each keep a few.
@@ -351,6 +355,28 @@ impl Connection {
         }
     }
 
+    /// Takes in the replies that are here already, without waiting for others.
+    pub fn take_in(&self) {
+        let Link::Stream(socket) = &self.link else { return };
+        loop {
+            let mut slots = lock(&self.slots);
+            if slots.reader || slots.failed.is_some() {
+                return;
+            }
+            slots.reader = true;
+            drop(slots);
+            let here = lock(&self.receiver).holds_bytes() || has_input(socket);
+            let outcome = if here { self.read_frame(None).map(|_| ()) } else { Ok(()) };
+            drop(self.leave_reader());
+            if let Err(error) = &outcome {
+                self.fail(error);
+            }
+            if !here || outcome.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Whether the reply is here already. Reads nothing from the socket.
     #[must_use]
     pub fn has_arrived(&self, ticket: &Ticket) -> bool {
@@ -550,6 +576,10 @@ impl Connection {
         let mut receiver = lock(&self.receiver);
         let lost = |errno| self.lost(errno);
         let mut header = [0; HEADER_LEN];
+        // Data that goes straight into a large target must not go through the buffer first.
+        let direct = wanted.as_ref().is_some_and(|(_, target)| target.len() >= RECEIVE_BUFFER_LEN);
+        let ahead = if direct { READ_REPLY_OVERHEAD } else { RECEIVE_BUFFER_LEN };
+        receiver.fill(socket, ahead).map_err(lost)?;
         receiver.take(socket, &mut header).map_err(lost)?;
         let header = Header::parse(&header, self.msize).map_err(|e| self.protocol(e.into()))?;
         let body_len = header.body_len();
@@ -595,10 +625,13 @@ impl Connection {
             Some(Slot::Waiting | Slot::Forgotten) => {}
             _ => return Err(self.protocol(ProtocolError::UnknownTag { tag: tag.0 })),
         }
-        let fitting = slots.spare.iter().position(|spare| spare.capacity() >= len);
-        let mut bytes = fitting
-            .map(|i| slots.spare.swap_remove(i))
-            .unwrap_or_default();
+        if len < SPARE_LEN_MIN {
+            return Ok(vec![0; len]);
+        }
+        // The one used last, which is in the processor's cache.
+        let fitting = slots.spare.iter().rposition(|spare| spare.len() >= len);
+        let larger = fitting.or_else(|| slots.spare.iter().rposition(|s| s.capacity() >= len));
+        let mut bytes = larger.map(|i| slots.spare.remove(i)).unwrap_or_default();
         drop(slots);
         // Shrinking is free; growing zeroes only what was never used before.
         if bytes.len() < len {
@@ -716,13 +749,27 @@ impl Slots {
     }
 
     fn keep_spare(&mut self, bytes: Vec<u8>) {
-        if bytes.capacity() > 0 && self.spare.len() < SPARE_BUFFERS_MAX {
+        if bytes.capacity() >= SPARE_LEN_MIN && self.spare.len() < SPARE_BUFFERS_MAX {
             self.spare.push(bytes);
         }
     }
 }
 
 impl Receiver {
+    fn holds_bytes(&self) -> bool {
+        self.start < self.end
+    }
+
+    /// Receives up to `ahead` bytes into the buffer if it is empty.
+    fn fill(&mut self, socket: &OwnedFd, ahead: usize) -> std::result::Result<(), Errno> {
+        if !self.holds_bytes() {
+            self.start = 0;
+            self.end = 0;
+            self.end = receive(socket, &mut self.buffer[..ahead], false)?;
+        }
+        Ok(())
+    }
+
     /// Fills `target`, from the buffer first, then from the socket: large rests directly, small
     /// ones through the buffer so that one call brings several small frames.
     fn take(&mut self, socket: &OwnedFd, target: &mut [u8]) -> std::result::Result<(), Errno> {

@@ -90,6 +90,13 @@ pub(crate) fn wait_either(socket: &OwnedFd, want_input: bool) -> bool {
     }
 }
 
+/// Whether a receive would not wait.
+pub(crate) fn has_input(socket: &OwnedFd) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
+    let at_once = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut fds, Some(&at_once)), Ok(1..))
+}
+
 /// Whether the peer has closed its end, as far as is known here.
 pub(crate) fn has_hung_up(socket: &OwnedFd) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::RDHUP)];

@@ -222,7 +222,7 @@ pub(crate) fn locate_bytes(dir: c_int, path: &[u8]) -> Located {
 /// The redirected descriptor that a path names as a descriptor: `/dev/stdin`, `/dev/fd/3`,
 /// `/proc/self/fd/3`. The kernel would open what stands behind the descriptor, which is the state of
 /// the open file and not its content.
-fn descriptor_name(path: &[u8]) -> Option<c_int> {
+pub(crate) fn descriptor_name(path: &[u8]) -> Option<c_int> {
     if !table::any() {
         return None;
     }

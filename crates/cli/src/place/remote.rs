@@ -162,7 +162,7 @@ impl Remote {
         loop {
             let held = handle.read_directory(cookie, &mut |entry| {
                 cookie = entry.offset;
-                let name: &[u8] = entry.name.as_ref();
+                let name: &[u8] = entry.name;
                 if !matches!(name, b"." | b"..") {
                     names.push(name.to_vec());
                 }

@@ -39,6 +39,11 @@ impl Outstanding {
         self.ticket.as_ref().is_some_and(|ticket| self.connection.has_arrived(ticket))
     }
 
+    /// Takes in replies that are here, without waiting.
+    pub(super) fn take_in(&self) {
+        self.connection.take_in();
+    }
+
     /// Waits for the whole reply, and says who gets its buffer back.
     pub(super) fn wait(mut self) -> Result<(Arc<Connection>, Body)> {
         let ticket = self.ticket.take().ok_or(Error::Refused(Errno::EIO))?;

@@ -18,6 +18,9 @@ const DIRECT_LEN_MIN: usize = 256 * 1024;
 /// writes more seldom than this. In milliseconds.
 const GATHER_MS: u64 = 100;
 
+/// With so many bytes on their way, acknowledgements are looked for.
+const TAKE_IN_BYTES: u64 = 512 * 1024;
+
 /// Writes on their way at once.
 const SENT_COUNT_MAX: usize = 64;
 
@@ -262,6 +265,13 @@ impl Core {
 
     /// Waits until a write to `range` may be sent.
     fn make_room(&self, state: &mut State, range: ByteRange) {
+        // Buffers whose writes are acknowledged are used again while they are in the processor's
+        // cache, so acknowledgements are taken in as they come.
+        if state.writes.sent_bytes() >= TAKE_IN_BYTES
+            && let Some(oldest) = state.writes.oldest()
+        {
+            oldest.request.take_in();
+        }
         loop {
             let Some(oldest) = state.writes.oldest() else { return };
             let must_wait = self.appends()
