@@ -30,7 +30,9 @@ fn printed(page: &str) -> BTreeMap<String, Room> {
         let floor = words.next().and_then(|word| word.parse().ok());
         let name = words.next().map(str::to_owned);
         let (Some(floor), Some(name), Some("imports")) = (floor, name, words.next()) else {
-            panic!("ARCHITECTURE.md: a line of the floors must read `FLOOR CRATE imports …`: {line}");
+            panic!(
+                "ARCHITECTURE.md: a line of the floors must read `FLOOR CRATE imports …`: {line}"
+            );
         };
         let imports = words.filter(|word| *word != "nothing").map(str::to_owned).collect();
         let before = rooms.insert(name, Room { floor, imports });
@@ -121,8 +123,7 @@ fn unsafe_code_lives_in_the_rooms_that_the_page_names() {
         .lines()
         .find_map(|line| line.strip_prefix("Rooms with `unsafe`: "))
         .expect("ARCHITECTURE.md names the rooms with `unsafe`");
-    let named: BTreeSet<String> =
-        named.split('`').skip(1).step_by(2).map(str::to_owned).collect();
+    let named: BTreeSet<String> = named.split('`').skip(1).step_by(2).map(str::to_owned).collect();
     let mut allowing = BTreeSet::new();
     for name in built().into_keys() {
         let source = repository().join("crates").join(&name).join("src");
