@@ -5,9 +5,9 @@ mod memory;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::{RemoteFile, Session};
+use client::{At, RemoteFile, Session};
 use memory::{Memory, open, opened};
-use p9::{Errno, OpenFlags};
+use p9::{Errno, OpenFlags, SetAttributes, SetattrMask};
 
 const MIB: usize = 1 << 20;
 
@@ -376,6 +376,22 @@ fn what_one_open_file_writes_another_reads_at_once() {
     assert_eq!(early.size(), Ok(11));
     assert_eq!(writer.truncate(5), Ok(()));
     assert_eq!(read(&early, 0, 100), b"old n");
+}
+
+#[test]
+fn a_file_emptied_by_another_open_or_by_name_is_seen_empty() {
+    let (_service, session) = service(b"old content");
+    let early = open(&session, "file", OpenFlags::empty());
+    assert_eq!(read(&early, 0, 3), b"old");
+    let writer = open(&session, "file", OpenFlags::WRITE_ONLY | OpenFlags::TRUNCATE);
+    assert_eq!(read(&early, 3, 100), b"");
+    assert_eq!(writer.write_at(b"new content", 0), Ok(11));
+    assert_eq!(writer.close(), Ok(()));
+    drop(writer);
+    assert_eq!(read(&early, 0, 3), b"new");
+    let set = SetAttributes { valid: SetattrMask::SIZE, size: 5, ..SetAttributes::default() };
+    assert_eq!(session.set_attributes(At::root(b"file"), true, &set), Ok(()));
+    assert_eq!(read(&early, 3, 100), b" c");
 }
 
 #[test]

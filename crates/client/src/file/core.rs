@@ -246,7 +246,7 @@ impl Core {
             shared: AtomicBool::new(false),
             unbuffered: AtomicBool::new(!attributes.is_regular()),
         });
-        core.lock().seen = core.siblings.first_epoch(&core);
+        core.lock().seen = core.siblings.first_epoch(&core, flags.writes());
         core
     }
 
