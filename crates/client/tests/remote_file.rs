@@ -200,7 +200,9 @@ fn large_writes_take_no_round_trip_each() {
 
 #[test]
 fn synchronous_and_shared_writes_are_executed_when_they_return() {
-    for (flags, shared) in [(OpenFlags::DSYNC, false), (OpenFlags::SYNC, false), (OpenFlags::empty(), true)] {
+    for (flags, shared) in
+        [(OpenFlags::DSYNC, false), (OpenFlags::SYNC, false), (OpenFlags::empty(), true)]
+    {
         let (service, session) = service(b"");
         let file = open(&session, "file", OpenFlags::READ_WRITE | flags);
         file.set_shared(shared);
@@ -409,7 +411,8 @@ fn threads_read_and_write_one_file() {
                 for round in 0..300 {
                     let at = begin + round * 997 % (PART - 5000);
                     if thread % 2 == 0 {
-                        let len = if round % 50 == 0 { 100_000.min(begin + PART - at) } else { 3000 };
+                        let len =
+                            if round % 50 == 0 { 100_000.min(begin + PART - at) } else { 3000 };
                         assert!(read(file, at as u64, len) == content[at..at + len]);
                     } else {
                         let data = vec![round as u8; 1000];

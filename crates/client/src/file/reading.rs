@@ -215,9 +215,7 @@ impl Core {
         for piece in pieces {
             let target = &mut rest[filled..filled + piece.len];
             let count = match piece.outstanding.wait_read(target) {
-                Err(error) if error.is_retryable() => {
-                    self.read_now(target, at + filled as u64)
-                }
+                Err(error) if error.is_retryable() => self.read_now(target, at + filled as u64),
                 outcome => outcome,
             };
             match count {
