@@ -5,9 +5,9 @@ mod memory;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::{RemoteFile, Session};
+use client::{At, RemoteFile, Session};
 use memory::{Memory, open, opened};
-use p9::{Errno, OpenFlags};
+use p9::{Errno, OpenFlags, SetAttributes, SetattrMask};
 
 const MIB: usize = 1 << 20;
 
@@ -200,7 +200,9 @@ fn large_writes_take_no_round_trip_each() {
 
 #[test]
 fn synchronous_and_shared_writes_are_executed_when_they_return() {
-    for (flags, shared) in [(OpenFlags::DSYNC, false), (OpenFlags::SYNC, false), (OpenFlags::empty(), true)] {
+    for (flags, shared) in
+        [(OpenFlags::DSYNC, false), (OpenFlags::SYNC, false), (OpenFlags::empty(), true)]
+    {
         let (service, session) = service(b"");
         let file = open(&session, "file", OpenFlags::READ_WRITE | flags);
         file.set_shared(shared);
@@ -379,6 +381,22 @@ fn what_one_open_file_writes_another_reads_at_once() {
 }
 
 #[test]
+fn a_file_emptied_by_another_open_or_by_name_is_seen_empty() {
+    let (_service, session) = service(b"old content");
+    let early = open(&session, "file", OpenFlags::empty());
+    assert_eq!(read(&early, 0, 3), b"old");
+    let writer = open(&session, "file", OpenFlags::WRITE_ONLY | OpenFlags::TRUNCATE);
+    assert_eq!(read(&early, 3, 100), b"");
+    assert_eq!(writer.write_at(b"new content", 0), Ok(11));
+    assert_eq!(writer.close(), Ok(()));
+    drop(writer);
+    assert_eq!(read(&early, 0, 3), b"new");
+    let set = SetAttributes { valid: SetattrMask::SIZE, size: 5, ..SetAttributes::default() };
+    assert_eq!(session.set_attributes(At::root(b"file"), true, &set), Ok(()));
+    assert_eq!(read(&early, 3, 100), b" c");
+}
+
+#[test]
 fn threads_read_and_write_one_file() {
     const PART: usize = 300_000;
     let content = bytes(8 * PART);
@@ -393,7 +411,8 @@ fn threads_read_and_write_one_file() {
                 for round in 0..300 {
                     let at = begin + round * 997 % (PART - 5000);
                     if thread % 2 == 0 {
-                        let len = if round % 50 == 0 { 100_000.min(begin + PART - at) } else { 3000 };
+                        let len =
+                            if round % 50 == 0 { 100_000.min(begin + PART - at) } else { 3000 };
                         assert!(read(file, at as u64, len) == content[at..at + len]);
                     } else {
                         let data = vec![round as u8; 1000];

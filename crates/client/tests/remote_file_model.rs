@@ -22,19 +22,52 @@ const SPAN: u64 = 200 * 1024;
 
 #[derive(Debug, Clone)]
 enum Step {
-    Write { file: usize, offset: u64, len: usize },
-    Append { len: usize },
-    Read { file: usize, offset: u64, len: usize },
+    Write {
+        file: usize,
+        offset: u64,
+        len: usize,
+    },
+    Append {
+        len: usize,
+    },
+    Read {
+        file: usize,
+        offset: u64,
+        len: usize,
+    },
     /// So many reads or writes of `len` bytes one behind the other.
-    Stream { file: usize, offset: u64, len: usize, count: usize, writes: bool },
-    Truncate { file: usize, size: u64 },
-    Flush { file: usize },
-    Send { file: usize },
-    Sync { file: usize },
-    Size { file: usize },
-    Attributes { file: usize },
-    Invalidate { file: usize },
-    Reopen { file: usize },
+    Stream {
+        file: usize,
+        offset: u64,
+        len: usize,
+        count: usize,
+        writes: bool,
+    },
+    Truncate {
+        file: usize,
+        size: u64,
+    },
+    Flush {
+        file: usize,
+    },
+    Send {
+        file: usize,
+    },
+    Sync {
+        file: usize,
+    },
+    Size {
+        file: usize,
+    },
+    Attributes {
+        file: usize,
+    },
+    Invalidate {
+        file: usize,
+    },
+    Reopen {
+        file: usize,
+    },
 }
 
 /// The file that was opened with `O_APPEND`.

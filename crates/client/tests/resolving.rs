@@ -289,6 +289,13 @@ fn one_round_trip_each() {
         let body = connection.wait(ticket).expect("data");
         assert_eq!(body.data(), FILE.as_bytes());
     });
+    count("stat of what is missing", 1, &|| {
+        assert_eq!(size(&session, "base/dir/none"), refused(Errno::ENOENT));
+    });
+    count("open of what is missing", 1, &|| {
+        let none = session.open(At::root(b"base/dir/none"), OpenFlags::empty(), 0);
+        assert_eq!(none.map(|_| ()), refused(Errno::ENOENT));
+    });
     let exclusive = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::WRITE_ONLY;
     count("create exclusively", 1, &|| {
         session

@@ -287,7 +287,7 @@ pub(super) fn times_only(atime: Moment, mtime: Moment) -> SetAttributes {
 }
 
 /// The process's umask: services take a mode as it is.
-fn umask() -> u32 {
+pub(crate) fn umask() -> u32 {
     static UMASK: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
     *UMASK.get_or_init(|| {
         // umask(2) only sets; /proc tells without a moment in which files of other threads get the wrong mode.

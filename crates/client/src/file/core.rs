@@ -11,8 +11,8 @@ use crate::connection::{Body, Connection, Ticket};
 use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::lock;
-use crate::readahead::ReadAhead;
 use crate::opening::Opened;
+use crate::readahead::ReadAhead;
 use crate::session::{Repeat, Session};
 use crate::siblings::Siblings;
 use crate::writebehind::WriteBehind;
@@ -246,7 +246,7 @@ impl Core {
             shared: AtomicBool::new(false),
             unbuffered: AtomicBool::new(!attributes.is_regular()),
         });
-        core.lock().seen = core.siblings.first_epoch(&core);
+        core.lock().seen = core.siblings.first_epoch(&core, flags.writes());
         core
     }
 

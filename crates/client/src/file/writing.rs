@@ -204,7 +204,10 @@ impl Core {
     /// Whether a write waits for its reply.
     #[inline]
     fn is_immediate(&self, state: &State) -> bool {
-        state.strict || self.is_shared() || self.flags.contains(OpenFlags::DSYNC) || self.behind_max() == 0
+        state.strict
+            || self.is_shared()
+            || self.flags.contains(OpenFlags::DSYNC)
+            || self.behind_max() == 0
     }
 
     fn behind_max(&self) -> u64 {
@@ -386,7 +389,9 @@ fn count_written(
     let wrong = |source| Error::Protocol { peer: connection.peer().to_owned(), source };
     match reply.map_err(wrong)? {
         Reply::Write { count } if count as usize <= asked => Ok(count as usize),
-        Reply::Write { count } => Err(wrong(ProtocolError::TooMuch { count: count as usize, asked })),
+        Reply::Write { count } => {
+            Err(wrong(ProtocolError::TooMuch { count: count as usize, asked }))
+        }
         other => Err(wrong(ProtocolError::WrongReply { kind: other.kind(), asked: 118 })),
     }
 }
