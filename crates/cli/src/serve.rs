@@ -10,13 +10,12 @@ use std::time::Duration;
 use address::{Endpoint, SocketName, StorePlace, StoreSpec, Uri};
 use anyhow::{Context, Result, bail};
 use service::{Address, Limits, Listen, Service};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::args::Serve;
 use crate::format::name_text;
 use crate::in_force::{InForce, absolute};
-use crate::place::socket_place;
 use crate::report::{say, tell};
 use crate::stores;
 
@@ -25,6 +24,9 @@ pub(crate) fn serve(args: &Serve, in_force: &InForce) -> Result<ExitCode> {
     // Before anything listens, so that a signal never leaves a socket behind.
     let mut signals =
         Signals::new([SIGINT, SIGTERM]).context("cannot take over SIGINT and SIGTERM")?;
+    // A write beyond the service's own limit is then EFBIG for the client that asked for it, and not the
+    // end of the service (setrlimit(2)).
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot take over SIGXFSZ")?;
     let specs = specs(args, in_force)?;
     let read_only = args.read_only || in_force.config.serve.read_only;
     let exports = Arc::new(stores::exports(&specs, read_only, &in_force.settings)?);
@@ -62,7 +64,7 @@ fn look_behind(specs: &[StoreSpec]) {
         let StorePlace::Relay(uri) = &spec.place else {
             continue;
         };
-        let Some(place) = socket_place(&uri.endpoint) else {
+        let Some(place) = client::Place::of(&uri.endpoint) else {
             continue;
         };
         let session = client::Session::new(
@@ -140,7 +142,7 @@ fn listens(args: &Serve, in_force: &InForce) -> Result<Vec<Endpoint>> {
 }
 
 fn listen(endpoint: &Endpoint) -> Result<Listen> {
-    match socket_place(endpoint) {
+    match client::Place::of(endpoint) {
         Some(client::Place::Unix(path)) => {
             if matches!(endpoint, Endpoint::Unix(SocketName::Named(_))) {
                 private_directory(path.parent().unwrap_or(Path::new("/")))?;

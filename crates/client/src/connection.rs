@@ -160,6 +160,11 @@ impl Connection {
         }
     }
 
+    /// Bounds how long a reply may be awaited in silence.
+    pub(crate) fn limit_waits(&self, limit: Duration) {
+        self.link.limit_waits(limit);
+    }
+
     /// Who is at the other end.
     #[must_use]
     pub fn peer(&self) -> &str {

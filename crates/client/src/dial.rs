@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use address::Endpoint;
 use p9::Errno;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
@@ -48,6 +49,25 @@ pub enum Place {
         /// Port.
         port: u16,
     },
+}
+
+impl Place {
+    /// Where an address leads on this machine; `None` for what is not a plain socket. A named
+    /// service is looked for in the user's runtime directory.
+    #[must_use]
+    pub fn of(endpoint: &Endpoint) -> Option<Self> {
+        match endpoint {
+            Endpoint::Unix(name) => {
+                let runtime = std::env::var_os("XDG_RUNTIME_DIR");
+                let uid = rustix::process::getuid().as_raw();
+                Some(Self::Unix(name.resolve(runtime.as_deref().map(AsRef::as_ref), uid)))
+            }
+            Endpoint::Tcp { host, port } => Some(Self::Tcp { host: host.clone(), port: *port }),
+            Endpoint::Direct | Endpoint::Mpi { .. } | Endpoint::Ssh { .. } | Endpoint::S3 { .. } => {
+                None
+            }
+        }
+    }
 }
 
 /// Dials a Unix or TCP socket.

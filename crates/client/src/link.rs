@@ -3,10 +3,11 @@
 use std::io::IoSlice;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use p9::Errno;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg, sockopt};
 
 /// A service in the same process: one call, one reply. Implemented by the `service` crate.
 pub trait Exchange: Send + Sync {
@@ -20,6 +21,16 @@ pub enum Link {
     Stream(OwnedFd),
     /// Direct function calls.
     Local(Arc<dyn Exchange>),
+}
+
+impl Link {
+    /// Bounds how long receiving may wait. Best effort: without it a wait only takes longer.
+    pub(crate) fn limit_waits(&self, limit: Duration) {
+        if let Link::Stream(socket) = self {
+            let receive = sockopt::Timeout::Recv;
+            let _ = sockopt::set_socket_timeout(socket, receive, Some(limit));
+        }
+    }
 }
 
 /// What came of sending without waiting.

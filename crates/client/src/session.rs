@@ -20,6 +20,9 @@ use crate::siblings::Registry;
 const BACK_OFF_MIN: Duration = Duration::from_millis(20);
 const BACK_OFF_MAX: Duration = Duration::from_millis(500);
 
+/// For how long a service may keep a new connection waiting for the answer to `Tversion`.
+const NEGOTIATION_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Whether a request may be made twice when its connection broke before the reply came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
@@ -211,8 +214,12 @@ impl Session {
     }
 
     fn dial_once(&self) -> Result<Live> {
-        let link = self.dial.dial(self.options.request_timeout)?;
+        let timeout = self.options.request_timeout;
+        let link = self.dial.dial(timeout)?;
+        // Whatever a service may be busy with later, it says at once what it speaks.
+        link.limit_waits(timeout.min(NEGOTIATION_TIMEOUT));
         let connection = Connection::negotiate(link, &self.dial.peer(), self.options.msize)?;
+        connection.limit_waits(timeout);
         let generation = self.generations.fetch_add(1, Ordering::Relaxed);
         Ok(Live::new(connection, generation, &self.options.uname))
     }

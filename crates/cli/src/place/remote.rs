@@ -33,8 +33,8 @@ impl Sessions {
         if let Some(session) = open.get(endpoint) {
             return Ok(Arc::clone(session));
         }
-        let options = options(&self.settings.client);
-        let session = match socket_place(endpoint) {
+        let options = Options::from(&self.settings.client);
+        let session = match client::Place::of(endpoint) {
             Some(place) => Session::new(Box::new(SocketDial::new(place)), options),
             None if *endpoint == Endpoint::Direct => stores::direct(&self.settings, options)?,
             None => bail!(
@@ -44,37 +44,6 @@ impl Sessions {
         };
         open.insert(endpoint.clone(), Arc::clone(&session));
         Ok(session)
-    }
-}
-
-/// Where a socket endpoint is on this machine.
-pub(crate) fn socket_place(endpoint: &Endpoint) -> Option<client::Place> {
-    match endpoint {
-        Endpoint::Unix(name) => {
-            let runtime = std::env::var_os("XDG_RUNTIME_DIR");
-            let uid = rustix::process::getuid().as_raw();
-            Some(client::Place::Unix(
-                name.resolve(runtime.as_deref().map(AsRef::as_ref), uid),
-            ))
-        }
-        Endpoint::Tcp { host, port } => Some(client::Place::Tcp {
-            host: host.clone(),
-            port: *port,
-        }),
-        Endpoint::Direct | Endpoint::Mpi { .. } | Endpoint::Ssh { .. } | Endpoint::S3 { .. } => {
-            None
-        }
-    }
-}
-
-/// The client's options as settings have them.
-pub(crate) fn options(settings: &ClientOptions) -> Options {
-    Options {
-        msize: settings.msize_bytes,
-        read_ahead_max: usize::try_from(settings.read_ahead_bytes).unwrap_or(usize::MAX),
-        write_behind_max: usize::try_from(settings.write_behind_bytes).unwrap_or(usize::MAX),
-        reconnect_for: Duration::from_secs(settings.reconnect_seconds.into()),
-        ..Options::default()
     }
 }
 
