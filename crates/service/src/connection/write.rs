@@ -85,6 +85,9 @@ impl Receiver<'_> {
     /// Receives `count` bytes into one piece of memory.
     fn take_body(&mut self, count: usize) -> Result<Vec<u8>, Broken> {
         let mut body = std::mem::take(&mut self.body);
+        if body.capacity() < count {
+            body = self.pool.spare();
+        }
         body.clear();
         body.reserve_exact(count);
         let at_hand = self.input.len().min(count);
