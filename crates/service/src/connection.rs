@@ -141,7 +141,8 @@ impl Receiver<'_> {
     fn want(&mut self, count: usize) -> Result<(), Broken> {
         if self.input.len() < count {
             self.flush_out()?;
-            self.input.fill(&self.pool.worker().socket, count, INPUT_BYTES)?;
+            let expecting = || !self.pool.is_empty();
+            self.input.fill(&self.pool.worker().socket, count, INPUT_BYTES, expecting)?;
         }
         Ok(())
     }

@@ -109,7 +109,7 @@ impl Receiver<'_> {
             let mut at = body.len();
             body.resize(count, 0);
             while at < count {
-                match self.socket().receive(&mut body[at..])? {
+                match self.socket().receive(&mut body[at..], || false)? {
                     0 => return Err(Broken),
                     received => at += received,
                 }
@@ -136,7 +136,8 @@ impl Receiver<'_> {
             let wanted = left.min(PIECE_BYTES);
             if self.input.len() < wanted {
                 self.flush_out()?;
-                self.input.fill(&self.pool.worker().socket, wanted, most)?;
+                // Half a request and then silence is a broken client.
+                self.input.fill(&self.pool.worker().socket, wanted, most, || false)?;
             }
             let at_hand = self.input.len().min(left);
             let aligned = (offset + at_hand as u64) / PAGE_BYTES * PAGE_BYTES;
