@@ -49,25 +49,15 @@ impl Connection {
     }
 }
 
-/// A worker's answer.
-pub(crate) struct Answer {
-    frame: Vec<u8>,
-    verdict: Verdict,
-}
-
 impl Work for Connection {
-    type Answer = Answer;
-
-    fn work(&self, job: &Job) -> Answer {
-        let header =
-            Header { size: (HEADER_LEN + job.body.len()) as u32, kind: job.kind, tag: job.tag };
-        let mut frame = Vec::new();
-        let verdict = self.session.answer(&header, &job.body, &mut frame);
-        Answer { frame, verdict }
+    fn work(&self, job: &Job, frame: &mut Vec<u8>) -> Verdict {
+        let size = (HEADER_LEN + job.body.len()) as u32;
+        let header = Header { size, kind: job.kind, tag: job.tag };
+        self.session.answer(&header, &job.body, frame)
     }
 
-    fn send(&self, answer: Answer) {
-        if self.socket.send(&answer.frame).is_err() || answer.verdict == Verdict::Close {
+    fn send(&self, frame: &[u8], verdict: Verdict) {
+        if self.socket.send(frame).is_err() || verdict == Verdict::Close {
             self.socket.shut_down();
         }
     }
@@ -75,7 +65,7 @@ impl Work for Connection {
     fn flushed(&self, flush: Tag) {
         let mut frame = Vec::with_capacity(HEADER_LEN);
         Reply::Flush {}.encode(flush, &mut frame);
-        self.send(Answer { frame, verdict: Verdict::Continue });
+        self.send(&frame, Verdict::Continue);
     }
 }
 
@@ -151,7 +141,8 @@ impl Receiver<'_> {
     fn want(&mut self, count: usize) -> Result<(), Broken> {
         if self.input.len() < count {
             self.flush_out()?;
-            self.input.fill(&self.pool.worker().socket, count, INPUT_BYTES)?;
+            let expecting = || !self.pool.is_empty();
+            self.input.fill(&self.pool.worker().socket, count, INPUT_BYTES, expecting)?;
         }
         Ok(())
     }
@@ -222,7 +213,9 @@ impl Receiver<'_> {
                     // Without a single thread there is nothing pending either.
                     Err(job) => {
                         let connection = self.pool.worker();
-                        connection.send(connection.work(&job));
+                        let mut frame = Vec::new();
+                        let verdict = connection.work(&job, &mut frame);
+                        connection.send(&frame, verdict);
                         Ok(())
                     }
                 };

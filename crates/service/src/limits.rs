@@ -18,7 +18,7 @@ pub struct Limits {
     pub workers: usize,
     /// Largest message in bytes that a session may agree to.
     pub msize: u32,
-    /// A connection on which nothing arrives for so long is closed. `None`: never, because a
+    /// A connection on which nothing arrives for so long, and nothing is awaited, is closed. `None`: never, because a
     /// program may well keep a file open for days without touching it.
     pub idle: Option<Duration>,
     /// A connection whose client takes no answers for so long is closed.

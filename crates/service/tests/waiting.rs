@@ -220,3 +220,19 @@ fn a_client_that_leaves_while_requests_wait() {
     gate.open();
     assert!(running.stop());
 }
+
+#[test]
+fn large_writes_and_reads_of_a_store_that_blocks() {
+    let mut scene = Scene::new(true, Limits::default());
+    let data = vec![7; 300_000];
+    for tag in 0..40 {
+        let offset = u64::from(tag) * 300_000;
+        scene.client.send(tag, &Request::Write { fid: OTHER, offset, data: Data(&data) });
+    }
+    for _ in 0..40 {
+        assert_eq!(scene.client.receive().reply(), Reply::Write { count: 300_000 });
+    }
+    assert_eq!(scene.client.read(OTHER, 2, 1 << 20), &DATA[2..]);
+    let written = |entry: &&String| *entry == "write other";
+    assert_eq!(scene.log.lock().unwrap().iter().filter(written).count(), 40);
+}

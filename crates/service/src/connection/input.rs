@@ -41,12 +41,13 @@ impl Input {
     }
 
     /// Receives until at least `wanted` bytes are there, but not more than `most`. At most
-    /// [`INPUT_BYTES`] can be wanted.
+    /// [`INPUT_BYTES`] can be wanted. For `expecting` see [`Socket::receive`].
     pub(crate) fn fill(
         &mut self,
         socket: &Socket,
         wanted: usize,
         most: usize,
+        expecting: impl Fn() -> bool,
     ) -> Result<(), Broken> {
         if self.len() >= wanted {
             return Ok(());
@@ -59,7 +60,7 @@ impl Input {
         }
         let limit = most.min(self.buffer.len());
         while self.end < wanted {
-            match socket.receive(&mut self.buffer[self.end..limit])? {
+            match socket.receive(&mut self.buffer[self.end..limit], &expecting)? {
                 0 => return Err(Broken),
                 count => self.end += count,
             }

@@ -9,9 +9,16 @@ use std::time::Duration;
 use p9::Tag;
 
 use crate::order::Claims;
+use crate::session::Verdict;
 
 /// A worker that has had nothing to do for so long ends.
 const WORKER_IDLE: Duration = Duration::from_secs(5);
+
+/// Bodies from this size on are kept for the next ones.
+const SPARE_BYTES_MIN: usize = 64 << 10;
+
+/// How many of them.
+const SPARE_MAX: usize = 4;
 
 /// One request, taken out of the receive buffer.
 pub(crate) struct Job {
@@ -23,12 +30,10 @@ pub(crate) struct Job {
 
 /// What does jobs.
 pub(crate) trait Work: Send + Sync + 'static {
-    /// An answer that can be sent.
-    type Answer;
-    /// Does one job.
-    fn work(&self, job: &Job) -> Self::Answer;
+    /// Does one job and appends its answer to `frame`.
+    fn work(&self, job: &Job, frame: &mut Vec<u8>) -> Verdict;
     /// Sends the answer.
-    fn send(&self, answer: Self::Answer);
+    fn send(&self, frame: &[u8], verdict: Verdict);
     /// Answers a flush whose request is done.
     fn flushed(&self, flush: Tag);
 }
@@ -93,6 +98,16 @@ struct State {
     workers: usize,
     idle: usize,
     closed: bool,
+    /// Memory of large bodies, for the next ones.
+    spare: Vec<Vec<u8>>,
+}
+
+impl State {
+    fn keep_spare(&mut self, body: Vec<u8>) {
+        if body.capacity() >= SPARE_BYTES_MIN && self.spare.len() < SPARE_MAX {
+            self.spare.push(body);
+        }
+    }
 }
 
 /// Bounds of a pool, from [`crate::Limits`].
@@ -152,6 +167,11 @@ impl<W: Work> Pool<W> {
             .pending
             .values()
             .any(|pending| pending.tag == tag && !matches!(pending.stage, Stage::Answering))
+    }
+
+    /// Memory that a large body may be received into.
+    pub(crate) fn spare(&self) -> Vec<u8> {
+        self.state().spare.pop().unwrap_or_default()
     }
 
     /// Waits until everything is answered.
@@ -270,6 +290,8 @@ impl<W: Work> Pool<W> {
     }
 
     fn run(self: Arc<Self>) {
+        // Kept from job to job: large answers would otherwise cost a page fault every 4 KiB.
+        let mut frame = Vec::new();
         let mut state = self.state();
         loop {
             if let Some(id) = state.ready.pop_front() {
@@ -277,10 +299,14 @@ impl<W: Work> Pool<W> {
                     continue;
                 };
                 drop(state);
-                let answer = self.work.work(&job);
-                drop(job);
-                self.release(&mut self.state(), id);
-                self.work.send(answer);
+                frame.clear();
+                let verdict = self.work.work(&job, &mut frame);
+                {
+                    let mut state = self.state();
+                    self.release(&mut state, id);
+                    state.keep_spare(job.body);
+                }
+                self.work.send(&frame, verdict);
                 state = self.state();
                 // Another flush may arrive for as long as the request is in the table.
                 while let Some(flush) =

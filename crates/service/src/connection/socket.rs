@@ -40,12 +40,18 @@ impl Socket {
         let _ = rustix::net::shutdown(&self.fd, Shutdown::Read);
     }
 
-    /// Receives up to `buffer.len()` bytes; 0 at the end.
-    pub(crate) fn receive(&self, buffer: &mut [u8]) -> Result<usize, Broken> {
+    /// Receives up to `buffer.len()` bytes; 0 at the end. A client that is silent for too long is
+    /// given up, unless it is `expecting` something itself.
+    pub(crate) fn receive(
+        &self,
+        buffer: &mut [u8],
+        expecting: impl Fn() -> bool,
+    ) -> Result<usize, Broken> {
         loop {
             match recv(&self.fd, &mut *buffer, RecvFlags::empty()) {
                 Ok((count, _)) => return Ok(count),
                 Err(Os::INTR) => {}
+                Err(Os::AGAIN) if expecting() => {}
                 Err(_) => return Err(Broken),
             }
         }

@@ -85,6 +85,9 @@ impl Receiver<'_> {
     /// Receives `count` bytes into one piece of memory.
     fn take_body(&mut self, count: usize) -> Result<Vec<u8>, Broken> {
         let mut body = std::mem::take(&mut self.body);
+        if body.capacity() < count {
+            body = self.pool.spare();
+        }
         body.clear();
         body.reserve_exact(count);
         let at_hand = self.input.len().min(count);
@@ -106,7 +109,7 @@ impl Receiver<'_> {
             let mut at = body.len();
             body.resize(count, 0);
             while at < count {
-                match self.socket().receive(&mut body[at..])? {
+                match self.socket().receive(&mut body[at..], || false)? {
                     0 => return Err(Broken),
                     received => at += received,
                 }
@@ -133,7 +136,8 @@ impl Receiver<'_> {
             let wanted = left.min(PIECE_BYTES);
             if self.input.len() < wanted {
                 self.flush_out()?;
-                self.input.fill(&self.pool.worker().socket, wanted, most)?;
+                // Half a request and then silence is a broken client.
+                self.input.fill(&self.pool.worker().socket, wanted, most, || false)?;
             }
             let at_hand = self.input.len().min(left);
             let aligned = (offset + at_hand as u64) / PAGE_BYTES * PAGE_BYTES;
