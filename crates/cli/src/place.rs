@@ -18,7 +18,7 @@ use crate::format::name_text;
 use crate::in_force::InForce;
 
 pub(crate) use file::{Reader, Writer};
-pub(crate) use remote::{Remote, Sessions, options, socket_place, umask};
+pub(crate) use remote::{Remote, Sessions, umask};
 
 /// Why something could not be done at a place.
 #[derive(Debug)]

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use address::{ClientOptions, Endpoint, Settings, Uri};
+use address::{Endpoint, Settings, Uri};
 use anyhow::{Result, bail};
 use client::{At, Options, Session, SocketDial};
 use p9::{Attributes, OpenFlags, SetAttributes, SetattrMask, Time};
