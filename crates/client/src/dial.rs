@@ -83,10 +83,7 @@ impl SocketDial {
     /// A dialer that leaves sockets at the number that the kernel gave.
     #[must_use]
     pub fn new(place: Place) -> Self {
-        Self {
-            place,
-            move_away: |socket| socket,
-        }
+        Self { place, move_away: |socket| socket }
     }
 
     fn unix(&self, path: &PathBuf) -> std::result::Result<OwnedFd, Errno> {
@@ -100,11 +97,7 @@ impl SocketDial {
     }
 
     fn tcp(&self, address: SocketAddr, timeout: Duration) -> std::result::Result<OwnedFd, Errno> {
-        let family = if address.is_ipv4() {
-            AddressFamily::INET
-        } else {
-            AddressFamily::INET6
-        };
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = self.socket(family)?;
         connect_within(&socket, &address.into())?;
         let options = || -> rustix::io::Result<()> {
@@ -157,10 +150,7 @@ impl Dial for SocketDial {
         };
         match self.connected(request_timeout).and_then(finish) {
             Ok(socket) => Ok(Link::Stream(socket)),
-            Err(errno) => Err(Error::Unreachable {
-                peer: self.peer(),
-                errno,
-            }),
+            Err(errno) => Err(Error::Unreachable { peer: self.peer(), errno }),
         }
     }
 
@@ -175,10 +165,7 @@ impl Dial for SocketDial {
 
 /// Connects, for at most [`CONNECT_TIMEOUT`].
 fn connect_within(socket: &OwnedFd, address: &SocketAddrAny) -> std::result::Result<(), Errno> {
-    let limit = Timespec {
-        tv_sec: CONNECT_TIMEOUT.as_secs() as i64,
-        tv_nsec: 0,
-    };
+    let limit = Timespec { tv_sec: CONNECT_TIMEOUT.as_secs() as i64, tv_nsec: 0 };
     match connect(socket, address) {
         Ok(()) => return Ok(()),
         Err(rustix::io::Errno::INPROGRESS | rustix::io::Errno::INTR) => {}

@@ -40,9 +40,10 @@ impl Session {
         let careful = follow && set.valid != SetattrMask::SIZE && set.valid != SetattrMask::MODE;
         let set = *set;
         let request = move |fid| vec![Request::Setattr { fid, set }];
-        let outcome = self.on_node(at, Repeat::Safe, follow, careful, &request, |_, mut reached| {
-            one(&mut reached).map(|_| ())
-        });
+        let outcome =
+            self.on_node(at, Repeat::Safe, follow, careful, &request, |_, mut reached| {
+                one(&mut reached).map(|_| ())
+            });
         if set.valid.contains(SetattrMask::SIZE) {
             // It may be open, by this name or another.
             self.files().invalidate_all();

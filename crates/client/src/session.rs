@@ -53,10 +53,7 @@ impl<'a> At<'a> {
     /// A path from an open directory.
     #[must_use]
     pub fn dir(dir: &'a Handle, path: &'a [u8]) -> Self {
-        Self {
-            dir: Some(dir),
-            path,
-        }
+        Self { dir: Some(dir), path }
     }
 }
 
@@ -154,15 +151,8 @@ impl Session {
 
     /// The connection in use, if one is up.
     pub(crate) fn current(&self) -> Option<Arc<Live>> {
-        let current = self
-            .line()
-            .current
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        current
-            .as_ref()
-            .filter(|live| !live.connection.is_broken())
-            .cloned()
+        let current = self.line().current.read().unwrap_or_else(PoisonError::into_inner);
+        current.as_ref().filter(|live| !live.connection.is_broken()).cloned()
     }
 
     /// The connection in use, or a new one.
@@ -190,10 +180,7 @@ impl Session {
         loop {
             match self.dial_once() {
                 Ok(live) => {
-                    *dialing = Dialing {
-                        connected_once: true,
-                        ..Dialing::default()
-                    };
+                    *dialing = Dialing { connected_once: true, ..Dialing::default() };
                     return Ok(live);
                 }
                 Err(error) if !dialing.connected_once => {
@@ -273,32 +260,15 @@ impl Session {
             None => {
                 let root = live.root_of(&parsed.names)?;
                 let way: Vec<&[u8]> = root.prefix.iter().map(Vec::as_slice).collect();
-                let below = Parsed {
-                    names: parsed.names[way.len()..].to_vec(),
-                    ..parsed.clone()
-                };
+                let below = Parsed { names: parsed.names[way.len()..].to_vec(), ..parsed.clone() };
                 let floor = way.len().max(1);
-                run(
-                    Start {
-                        fid: root.fid,
-                        way: &way,
-                        floor,
-                    },
-                    &below,
-                )
+                run(Start { fid: root.fid, way: &way, floor }, &below)
             }
             Some(dir) => {
                 let fid = dir.place(live)?;
                 let location = dir.location();
                 let way = names_of(&location);
-                run(
-                    Start {
-                        fid,
-                        way: &way,
-                        floor: dir.floor(live, &way)?,
-                    },
-                    parsed,
-                )
+                run(Start { fid, way: &way, floor: dir.floor(live, &way)? }, parsed)
             }
         }
     }

@@ -233,7 +233,7 @@ fn lies_are_errors_and_the_next_connection_is_believed_again() {
     fn size(frame: &mut [u8], size: u32) {
         frame[..4].copy_from_slice(&size.to_le_bytes());
     }
-    let lies: [(&str, fn(&mut Vec<u8>)); 8] = [
+    let lies: [(&str, Lie); 8] = [
         ("a tag that nobody has", |frame| frame[5..7].copy_from_slice(&[0x33, 0x33])),
         ("a frame larger than agreed", |frame| size(frame, u32::MAX)),
         ("a frame smaller than its header", |frame| size(frame, 3)),
@@ -270,6 +270,9 @@ fn lies_are_errors_and_the_next_connection_is_believed_again() {
     }
 }
 
+/// A change of replies on their way out.
+type Lie = fn(&mut Vec<u8>);
+
 /// State of the noise in replies; the test that uses it prints its seed when it fails.
 static NOISE: AtomicU64 = AtomicU64::new(0);
 
@@ -281,6 +284,7 @@ fn noise() -> u64 {
     z ^ (z >> 31)
 }
 
+#[allow(clippy::ptr_arg)] // It is a `Lie`.
 fn add_noise(frame: &mut Vec<u8>) {
     if noise().is_multiple_of(3) {
         for _ in 0..1 + noise() % 3 {

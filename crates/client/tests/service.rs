@@ -134,7 +134,8 @@ fn restarts_under_load_lose_and_double_nothing() {
     let scene = Scene::new();
     let session = unix(&scene.socket());
     let running = scene.start(Listen::Unix(scene.socket()));
-    let appended = open(&session, "base/log", OpenFlags::CREATE | OpenFlags::APPEND | OpenFlags::WRITE_ONLY);
+    let appended =
+        open(&session, "base/log", OpenFlags::CREATE | OpenFlags::APPEND | OpenFlags::WRITE_ONLY);
     let big = Arc::new(open(&session, "base/big", OpenFlags::READ_WRITE));
     let stop = std::sync::atomic::AtomicBool::new(false);
     let (acknowledged, unknown) = std::thread::scope(|scope| {
