@@ -14,7 +14,7 @@ PROGRAM_RATIO_MAX = 1.02
 
 # Calls per round, so that a round takes about 2 ms.
 CALLS = {"read": 14000, "open": 3200, "stat": 6000, "fread": 400000}
-ROUNDS = 8
+ROUNDS = 14
 
 
 def best_of(argv: list[str], cpu: int) -> float:
