@@ -3,23 +3,28 @@
 Run with `python3 -m unittest discover -s bench/tests`.
 """
 
+import hashlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
 import time
+import types
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from lib import build, history, report
 from lib.measure import Board, Failed, Lane, alternate
-from lib.process import run
+from lib.process import Ran, run
 from lib.services import Wire
+from lib.ways import Session
 from lib.workspace import Workspace
+from redirect import gmsh
 
 TOOLS_DIR = tempfile.mkdtemp(prefix="bench-tests-")
 TOOLS = build.helpers(TOOLS_DIR)
@@ -199,6 +204,44 @@ class Measuring(unittest.TestCase):
             self.assertEqual(history.keep(path, result, "2024-01-02T00:00:00+00:00", 1.0, "abc"), 2)
 
 
+class GmshOutputs(unittest.TestCase):
+    """A conversion only counts when its output is that of a local run."""
+
+    def setUp(self):
+        self.space = Workspace(0)
+        self.matrix = gmsh.Matrix.__new__(gmsh.Matrix)
+        self.matrix.bench = types.SimpleNamespace(space=self.space)
+        self.conversion = gmsh.CONVERSIONS[0]
+        self.matrix.right = {self.conversion.name: hashlib.sha256(b"right").hexdigest()}
+
+    def tearDown(self):
+        self.space.remove()
+
+    def convert(self, output):
+        """Runs a conversion whose program leaves `output`, or nothing."""
+        left = self.space.far(self.matrix.output(self.conversion))
+
+        class Leaves(Session):
+            def run(self, argv, **_):
+                if output is not None:
+                    with open(left, "wb") as file:
+                        file.write(output)
+                return Ran("", 0.5)
+
+        return self.matrix.in_session(Leaves("/far"), self.conversion, "R2R")
+
+    def test_right_output_counts(self):
+        self.assertEqual(self.convert(b"right"), 0.5)
+
+    def test_cut_output_does_not(self):
+        with self.assertRaisesRegex(Failed, "differs"):
+            self.convert(b"rig")
+
+    def test_no_output_does_not(self):
+        with self.assertRaisesRegex(Failed, "no output"):
+            self.convert(None)
+
+
 class Processes(unittest.TestCase):
     def test_a_program_that_hangs_is_ended(self):
         began = time.monotonic()
@@ -220,7 +263,6 @@ class Processes(unittest.TestCase):
 
 
 def tearDownModule():
-    import shutil
     shutil.rmtree(TOOLS_DIR, ignore_errors=True)
 
 

@@ -9,10 +9,11 @@ use anyhow::{Context, Result, anyhow};
 use serde::Serialize;
 
 use crate::args::Doctor;
-use crate::format::name_text;
+use crate::format::{bytes_text, name_text};
 use crate::in_force::InForce;
 use crate::launch::library;
 use crate::place::{Place, Places};
+use crate::report::tell;
 use probe::Probe;
 
 /// Everything that is looked at.
@@ -95,7 +96,7 @@ pub(crate) fn doctor(args: &Doctor, in_force: InForce) -> Result<ExitCode> {
     let shown = library.as_ref().map(|path| path.display().to_string());
     let preload = Check::new(shown.map_err(|error| anyhow!("{error:#}")));
     let probe = library.and_then(Probe::new);
-    let not_tried = |error: &anyhow::Error| anyhow!("cannot be tried: {error:#}");
+    let not_tried = |_: &anyhow::Error| anyhow!("not tried: the preload library is missing");
     let findings = Findings {
         version: env!("CARGO_PKG_VERSION"),
         config,
@@ -122,12 +123,10 @@ pub(crate) fn doctor(args: &Doctor, in_force: InForce) -> Result<ExitCode> {
         stores: settings.stores.iter().map(look_at_store).collect(),
     };
     if args.json {
-        println!(
-            "{}",
-            serde_json::to_string(&findings).context("cannot write the findings")?
-        );
+        let findings = serde_json::to_string(&findings).context("cannot write the findings")?;
+        tell(format_args!("{findings}"))?;
     } else {
-        findings.print();
+        tell(format_args!("{}", findings.lines().join("\n")))?;
     }
     Ok(if findings.all_ok() {
         ExitCode::SUCCESS
@@ -195,65 +194,64 @@ impl Findings {
             && self.stores.iter().all(|store| store.ok)
     }
 
-    fn print(&self) {
-        let mark = |ok: bool| if ok { "ok   " } else { "FAIL " };
-        println!("      sluice {}", self.version);
-        println!("      configuration: {}", self.config);
+    /// One line for each finding.
+    fn lines(&self) -> Vec<String> {
+        let line =
+            |ok: bool, text: String| format!("{} {text}", if ok { "ok   " } else { "FAIL " });
+        let plain = |text: String| format!("      {text}");
+        let mut lines = vec![
+            plain(format!("sluice {}", self.version)),
+            plain(format!("configuration: {}", self.config)),
+        ];
         if self.inherited_settings {
-            println!("      settings of an enclosing `sluice run` are in force, too");
+            lines.push(plain(
+                "settings of an enclosing `sluice run` are in force, too".into(),
+            ));
         }
-        println!(
-            "{} preload library: {}",
-            mark(self.preload.ok),
-            self.preload.detail
-        );
-        println!(
-            "{} patching libc: {}",
-            mark(self.patching.ok),
-            self.patching.detail
-        );
-        println!(
-            "{} interposition: {}",
-            mark(self.interposition.ok),
-            self.interposition.detail
-        );
+        for (what, check) in [
+            ("preload library", &self.preload),
+            ("patching libc", &self.patching),
+            ("interposition", &self.interposition),
+        ] {
+            lines.push(line(check.ok, format!("{what}: {}", check.detail)));
+        }
         let client = &self.client;
-        println!(
-            "      client: read ahead {}, write behind {}, messages {}, reconnect for {} s",
-            crate::format::bytes_text(client.read_ahead_bytes),
-            crate::format::bytes_text(client.write_behind_bytes),
-            crate::format::bytes_text(client.msize_bytes.into()),
+        lines.push(plain(format!(
+            "client: read ahead {}, write behind {}, messages {}, reconnect for {} s",
+            bytes_text(client.read_ahead_bytes),
+            bytes_text(client.write_behind_bytes),
+            bytes_text(client.msize_bytes.into()),
             client.reconnect_seconds
-        );
+        )));
         if self.routes.is_empty() {
-            println!("      routes: none; URIs work all the same");
+            lines.push(plain("routes: none; URIs work all the same".into()));
         }
         for route in &self.routes {
-            print!(
-                "{} route {} -> {}: ",
-                mark(route.ok),
-                route.prefix,
-                route.uri
-            );
-            match (&route.error, route.connect_ms, route.round_trip_ms) {
-                (Some(error), ..) => println!("{error}"),
+            let outcome = match (&route.error, route.connect_ms, route.round_trip_ms) {
+                (Some(error), ..) => error.clone(),
                 (None, Some(connect), Some(trip)) => {
-                    println!("reached in {connect} ms, round trip {trip} ms")
+                    format!("reached in {connect} ms, round trip {trip} ms")
                 }
-                _ => println!("reached"),
-            }
+                (None, ..) => "reached".into(),
+            };
+            lines.push(line(
+                route.ok,
+                format!("route {} -> {}: {outcome}", route.prefix, route.uri),
+            ));
             if let Some(hides) = &route.hides {
-                println!("      note: {} hides {hides} of that name", route.prefix);
+                lines.push(plain(format!(
+                    "note: {} hides {hides} of that name",
+                    route.prefix
+                )));
             }
         }
         for store in &self.stores {
             let note = if store.read_only { ", read-only" } else { "" };
-            println!(
-                "{} store scdc:///{} -> {}{note}",
-                mark(store.ok),
-                store.name,
-                store.place
-            );
+            lines.push(line(
+                store.ok,
+                format!("store scdc:///{} -> {}{note}", store.name, store.place),
+            ));
         }
+        lines
     }
 }

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
     let path = match program::check(name) {
         Ok(path) => path,
         Err(refusal) => {
-            eprintln!("sluice run: {refusal}.");
+            crate::report::say(format_args!("sluice run: {refusal}."));
             return Ok(ExitCode::from(refusal.exit_status()));
         }
     };
@@ -34,10 +34,10 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
     command.arg0(name).args(arguments);
     environment(&mut command, &in_force.settings, &library, !args.no_patch);
     let error = command.exec();
-    eprintln!(
+    crate::report::say(format_args!(
         "sluice run: {}: cannot be executed: {error}.",
         path.display()
-    );
+    ));
     Ok(ExitCode::from(126))
 }
 

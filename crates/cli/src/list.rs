@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::args::Ls;
 use crate::format::{kind_text, mode_text, name_text, time_text};
-use crate::place::{Meta, Place, Places};
+use crate::place::{Meta, Place, Places, stat_all};
 use crate::report::{Failures, JsonName};
 
 /// One line of `--json`.
@@ -127,14 +127,19 @@ impl<W: Write> Listing<'_, W> {
         }
         self.sections += 1;
         let needs_meta = self.args.long || self.args.json || self.args.recursive;
+        let shown = |name: &Vec<u8>| self.args.all || !name.starts_with(b".");
+        let names: Vec<Vec<u8>> = names.into_iter().filter(shown).collect();
+        let places: Vec<Place> = names.iter().map(|name| directory.child(name)).collect();
+        let metas = if needs_meta {
+            stat_all(&places)
+        } else {
+            Vec::new()
+        };
+        let mut metas = metas.into_iter();
         let mut rows = Vec::with_capacity(names.len());
         let mut below = Vec::new();
-        for name in names
-            .into_iter()
-            .filter(|name| self.args.all || !name.starts_with(b"."))
-        {
-            let place = directory.child(&name);
-            let meta = match needs_meta.then(|| place.stat(false)).transpose() {
+        for (name, place) in names.into_iter().zip(places) {
+            let meta = match metas.next().transpose() {
                 Ok(meta) => meta,
                 // Removed since it was listed.
                 Err(trouble) if trouble.is_missing() => continue,
@@ -191,6 +196,8 @@ impl<W: Write> Listing<'_, W> {
                         _ => writeln!(self.out)?,
                     }
                 }
+                // What could not be looked at was told; an object without facts would mislead.
+                None if self.args.json => {}
                 _ => writeln!(self.out, "{}", name_text(name))?,
             }
         }

@@ -42,7 +42,7 @@ fn main() -> ExitCode {
     match dispatch(&cli) {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("sluice: {error:#}");
+            crate::report::say(format_args!("sluice: {error:#}"));
             failed
         }
     }

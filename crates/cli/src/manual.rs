@@ -6,15 +6,14 @@ use anyhow::{Context, Result};
 use clap::CommandFactory;
 
 use crate::args::{Cli, Completions, Man};
+use crate::report::standard_output;
 
 /// Writes the completion script of a shell.
 pub(crate) fn completions(args: &Completions) -> Result<()> {
     // Rendered first: a reader that goes away must not become a panic.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "sluice", &mut script);
-    io::stdout()
-        .write_all(&script)
-        .context("cannot write to standard output")
+    standard_output(io::stdout().write_all(&script))
 }
 
 /// Writes sluice(1), or one page per command into a directory.
@@ -24,9 +23,7 @@ pub(crate) fn pages(args: &Man) -> Result<()> {
         None => {
             let mut page = Vec::new();
             clap_mangen::Man::new(command).render(&mut page)?;
-            io::stdout()
-                .write_all(&page)
-                .context("cannot write to standard output")
+            standard_output(io::stdout().write_all(&page))
         }
         Some(dir) => {
             std::fs::create_dir_all(dir)

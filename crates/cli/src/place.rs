@@ -18,7 +18,7 @@ use crate::format::name_text;
 use crate::in_force::InForce;
 
 pub(crate) use file::{Reader, Writer};
-pub(crate) use remote::{Remote, Sessions, socket_place};
+pub(crate) use remote::{Remote, Sessions, umask};
 
 /// Why something could not be done at a place.
 #[derive(Debug)]
@@ -334,6 +334,30 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&name_text(&self.to_bytes()))
     }
+}
+
+/// Looks at many places at a time, as each look may be a round trip to another machine. The answers
+/// are in the order of `places`; symbolic links are not followed.
+pub(crate) fn stat_all(places: &[Place]) -> Vec<Outcome<Meta>> {
+    const LOOKS_AT_A_TIME: usize = 16;
+    let far = places.iter().any(|place| matches!(place, Place::Remote(_)));
+    if !far || places.len() < 2 {
+        return stat_each(places);
+    }
+    let share = places.len().div_ceil(LOOKS_AT_A_TIME);
+    std::thread::scope(|scope| {
+        let look = |part| scope.spawn(move || stat_each(part));
+        let threads: Vec<_> = places.chunks(share).map(look).collect();
+        let parts = threads.into_iter().zip(places.chunks(share));
+        // A thread that panicked has said so; its part is looked at here.
+        parts
+            .flat_map(|(thread, part)| thread.join().unwrap_or_else(|_| stat_each(part)))
+            .collect()
+    })
+}
+
+fn stat_each(places: &[Place]) -> Vec<Outcome<Meta>> {
+    places.iter().map(|place| place.stat(false)).collect()
 }
 
 /// Finds places: knows the routes, and has one session for each service.

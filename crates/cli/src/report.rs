@@ -1,7 +1,7 @@
 //! What users and scripts are told: failures, names in JSON, the end of standard output.
 
-use std::fmt::Display;
-use std::io;
+use std::fmt::{self, Display};
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
@@ -29,7 +29,7 @@ impl Failures {
 
     /// Tells of a failure in full.
     pub(crate) fn add_error(&mut self, error: &dyn Display) {
-        eprintln!("sluice: {error:#}");
+        say(format_args!("sluice: {error:#}"));
         self.count += 1;
     }
 
@@ -66,4 +66,14 @@ pub(crate) fn standard_output(written: io::Result<()>) -> Result<()> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         other => other.context("cannot write to standard output"),
     }
+}
+
+/// Writes a line to standard error. Nobody listening there is no reason to end, as `eprintln!` would.
+pub(crate) fn say(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "{line}");
+}
+
+/// Writes a line to standard output, at once.
+pub(crate) fn tell(line: fmt::Arguments<'_>) -> Result<()> {
+    standard_output(writeln!(io::stdout(), "{line}").and_then(|()| io::stdout().flush()))
 }

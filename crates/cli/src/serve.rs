@@ -7,15 +7,16 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use address::{Endpoint, SocketName, StoreSpec, Uri};
+use address::{Endpoint, SocketName, StorePlace, StoreSpec, Uri};
 use anyhow::{Context, Result, bail};
 use service::{Address, Limits, Listen, Service};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 
 use crate::args::Serve;
+use crate::format::name_text;
 use crate::in_force::{InForce, absolute};
-use crate::place::socket_place;
+use crate::report::{say, tell};
 use crate::stores;
 
 /// Serves until SIGINT or SIGTERM.
@@ -23,6 +24,9 @@ pub(crate) fn serve(args: &Serve, in_force: &InForce) -> Result<ExitCode> {
     // Before anything listens, so that a signal never leaves a socket behind.
     let mut signals =
         Signals::new([SIGINT, SIGTERM]).context("cannot take over SIGINT and SIGTERM")?;
+    // A write beyond the service's own limit is then EFBIG for the client that asked for it, and not the
+    // end of the service (setrlimit(2)).
+    signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot take over SIGXFSZ")?;
     let specs = specs(args, in_force)?;
     let read_only = args.read_only || in_force.config.serve.read_only;
     let exports = Arc::new(stores::exports(&specs, read_only, &in_force.settings)?);
@@ -36,7 +40,7 @@ pub(crate) fn serve(args: &Serve, in_force: &InForce) -> Result<ExitCode> {
     let running = builder.start()?;
     let uris: Vec<Uri> = running.addresses().iter().map(uri).collect();
     for uri in &uris {
-        println!("listening on {uri}");
+        tell(format_args!("listening on {uri}"))?;
     }
     for spec in &specs {
         let note = if read_only || spec.read_only {
@@ -45,12 +49,35 @@ pub(crate) fn serve(args: &Serve, in_force: &InForce) -> Result<ExitCode> {
             ""
         };
         for uri in &uris {
-            println!("  {}{note}", uri.join(&spec.name));
+            tell(format_args!("  {}{note}", uri.join(&spec.name)))?;
         }
     }
+    std::thread::spawn(move || look_behind(&specs));
     signals.forever().next();
     running.stop();
     Ok(ExitCode::SUCCESS)
+}
+
+/// Says which relays cannot be reached now. They are served all the same: what is behind may start later.
+fn look_behind(specs: &[StoreSpec]) {
+    for spec in specs {
+        let StorePlace::Relay(uri) = &spec.place else {
+            continue;
+        };
+        let Some(place) = client::Place::of(&uri.endpoint) else {
+            continue;
+        };
+        let session = client::Session::new(
+            Box::new(client::SocketDial::new(place)),
+            client::Options::default(),
+        );
+        if let Err(error) = session.connect() {
+            let name = name_text(&spec.name);
+            say(format_args!(
+                "sluice serve: store `{name}` relays to {uri}: {error}; it is tried again when used"
+            ));
+        }
+    }
 }
 
 fn specs(args: &Serve, in_force: &InForce) -> Result<Vec<StoreSpec>> {
@@ -115,7 +142,7 @@ fn listens(args: &Serve, in_force: &InForce) -> Result<Vec<Endpoint>> {
 }
 
 fn listen(endpoint: &Endpoint) -> Result<Listen> {
-    match socket_place(endpoint) {
+    match client::Place::of(endpoint) {
         Some(client::Place::Unix(path)) => {
             if matches!(endpoint, Endpoint::Unix(SocketName::Named(_))) {
                 private_directory(path.parent().unwrap_or(Path::new("/")))?;

@@ -1,29 +1,21 @@
-//! Opening stores by what the command line calls them.
+//! The stores of this process.
 
 use std::sync::Arc;
 
-use address::{Settings, StorePlace, StoreSpec};
-use anyhow::{Context, Result};
-use client::{Options, Session};
-use store::fs::FsStore;
-use store::mem::MemStore;
-use store::{Exports, ReadOnly, Store};
-
-use crate::format::name_text;
+use address::{Settings, StoreSpec};
+use anyhow::{Result, bail};
+use client::{Options, Session, SocketDial};
+use store::Exports;
 
 /// The stores of this process, as `scdc:///` shows them.
 pub(crate) fn direct(settings: &Settings, options: Options) -> Result<Arc<Session>> {
     if settings.stores.is_empty() {
-        anyhow::bail!(
+        bail!(
             "scdc:/// has no store in this process; give one with --store NAME=DIR or in [stores] of sluice.toml"
         );
     }
-    let exports = exports(&settings.stores, false, settings)?;
-    let service = service::Direct::new(Arc::new(exports));
-    Ok(Session::new(
-        Box::new(client::direct(Arc::new(InProcess(service)))),
-        options,
-    ))
+    let service = service::Direct::new(Arc::new(exports(&settings.stores, false, settings)?));
+    Ok(Session::new(Box::new(client::direct(Arc::new(service))), options))
 }
 
 /// All stores under one root.
@@ -32,44 +24,6 @@ pub(crate) fn exports(
     read_only: bool,
     settings: &Settings,
 ) -> Result<Exports> {
-    let mut members = Vec::new();
-    for spec in specs {
-        let store = open(spec, settings)?;
-        let store: Arc<dyn Store> = match spec.read_only || read_only {
-            true => Arc::new(ReadOnly::new(store)),
-            false => store,
-        };
-        members.push((spec.name.clone(), store));
-    }
-    Ok(Exports::new(members)?)
-}
-
-fn open(spec: &StoreSpec, settings: &Settings) -> Result<Arc<dyn Store>> {
-    match &spec.place {
-        StorePlace::Dir(dir) => {
-            let store = FsStore::new(dir);
-            let context = || {
-                format!(
-                    "store `{}`: cannot offer the directory {}",
-                    name_text(&spec.name),
-                    dir.display()
-                )
-            };
-            Ok(Arc::new(store.with_context(context)?))
-        }
-        StorePlace::Mem => Ok(Arc::new(MemStore::new())),
-        StorePlace::Relay(uri) => {
-            let _ = settings;
-            anyhow::bail!("store `{}`: cannot relay to {uri}", name_text(&spec.name))
-        }
-    }
-}
-
-/// The service as the client's transport.
-struct InProcess(service::Direct);
-
-impl client::Exchange for InProcess {
-    fn exchange(&self, request: &[u8], reply: &mut Vec<u8>) {
-        self.0.exchange(request, reply);
-    }
+    let options = Options::from(&settings.client);
+    Ok(service::open_stores(specs, read_only, &options, SocketDial::new)?)
 }

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 
 use crate::args::{Mkdir, Rm};
-use crate::place::{Outcome, Place, Places};
+use crate::place::{Outcome, Place, Places, Trouble};
 use crate::report::Failures;
 
 /// Makes directories.
@@ -14,9 +14,7 @@ pub(crate) fn mkdir(args: &Mkdir, places: &Places) -> Result<ExitCode> {
     for text in &args.places {
         match places.find(text) {
             Ok(place) if args.parents => {
-                if let Err((place, trouble)) = make_all(&place) {
-                    failures.add(&place, &trouble);
-                }
+                make_all(&place, &mut failures);
             }
             Ok(place) => {
                 if let Err(trouble) = place.make_directory(0o777) {
@@ -29,30 +27,25 @@ pub(crate) fn mkdir(args: &Mkdir, places: &Places) -> Result<ExitCode> {
     Ok(failures.exit_code())
 }
 
-/// Makes a directory and those above it that are missing; says which one failed.
-pub(crate) fn make_all(place: &Place) -> std::result::Result<(), (Place, crate::place::Trouble)> {
-    let trouble = match place.make_directory(0o777) {
-        Ok(()) => return Ok(()),
-        Err(trouble) => trouble,
-    };
-    if trouble.is_missing()
-        && let Some(parent) = place
-            .parent()
-            .filter(|parent| parent.to_bytes() != place.to_bytes())
+/// Makes a directory and those above it that are missing.
+fn make_all(place: &Place, failures: &mut Failures) -> bool {
+    let mut outcome = place.make_directory(0o777);
+    if outcome.as_ref().is_err_and(Trouble::is_missing)
+        && let Some(parent) = place.parent()
+        && parent.to_bytes() != place.to_bytes()
     {
-        make_all(&parent)?;
-        match place.make_directory(0o777) {
-            Ok(()) => return Ok(()),
-            // Somebody else was faster.
-            Err(trouble) if trouble.is_there_already() => {}
-            Err(trouble) => return Err((place.clone(), trouble)),
+        if !make_all(&parent, failures) {
+            return false;
         }
+        outcome = place.make_directory(0o777);
     }
-    // The root of a service or of a read-only export is there without our help.
-    match place.stat(true) {
-        Ok(meta) if meta.is_directory() => Ok(()),
-        _ => Err((place.clone(), trouble)),
+    let Err(trouble) = outcome else { return true };
+    // It may be there: made before, or by somebody who was faster, or the root of a service.
+    let there = place.stat(true).is_ok_and(|meta| meta.is_directory());
+    if !there {
+        failures.add(place, &trouble);
     }
+    there
 }
 
 /// Removes files, and with `-r` directories.

@@ -26,8 +26,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let total = mib * MIB;
     let dir = tempfile::tempdir_in("/dev/shm")?;
     let store: Arc<dyn Store> = Arc::new(store::fs::FsStore::new(dir.path())?);
-    let (_running, dial) = serve(&kind, store, &dir.path().join("socket"))?;
-    let session = Session::new(dial, Options::default());
+    let service = serve(&kind, store, &dir.path().join("socket"))?;
+    let session = Session::new(service.dial, Options::default());
     std::fs::write(dir.path().join("data"), vec![7; total])?;
     std::fs::write(dir.path().join("out"), vec![7; total])?;
 
@@ -64,13 +64,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// A service and the way to it. It stops when this is dropped.
+struct Served {
+    dial: Box<dyn Dial>,
+    _running: Option<Running>,
+}
+
 fn serve(
     kind: &str,
     store: Arc<dyn Store>,
     socket: &std::path::Path,
-) -> Result<(Option<Running>, Box<dyn Dial>), Box<dyn Error>> {
+) -> Result<Served, Box<dyn Error>> {
     if kind == "direct" {
-        return Ok((None, Box::new(direct(Arc::new(Direct::new(store))))));
+        let dial = direct(Arc::new(Direct::new(store)));
+        return Ok(Served { dial: Box::new(dial), _running: None });
     }
     let listen = match kind {
         "tcp" => Listen::Tcp("127.0.0.1:0".to_owned()),
@@ -83,7 +90,7 @@ fn serve(
         }
         _ => Place::Unix(socket.to_owned()),
     };
-    Ok((Some(running), Box::new(SocketDial::new(place))))
+    Ok(Served { dial: Box::new(SocketDial::new(place)), _running: Some(running) })
 }
 
 fn open(session: &Arc<Session>, name: &str, flags: OpenFlags) -> RemoteFile {

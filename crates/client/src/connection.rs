@@ -1,21 +1,24 @@
 //! One connection: many requests in flight, no thread of its own.
 
+mod receive;
+
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use p9::frame::{HEADER_LEN, Header, IO_HEADER_LEN, READ_REPLY_OVERHEAD};
+use p9::frame::IO_HEADER_LEN;
 use p9::{Data, Dialect, Errno, Fid, Reply, Request, Tag};
 use rustix::net::sockopt::{self, Timeout};
 
 use crate::error::{Error, ProtocolError, Result};
-use crate::link::{Exchange, Link, Sent, has_hung_up, receive, send_some, wait_either};
+use crate::link::{Exchange, Link, Sent, has_hung_up, has_input, send_some, wait_either};
 use crate::lock;
+use receive::{Arrival, Receiver};
 
-/// Frames up to this size are received through the small buffer; larger ones go straight to
-/// their own.
-const RECEIVE_BUFFER_LEN: usize = 16 * 1024;
+/// Replies shorter than this are received into memory of their own: the spare buffers are kept as
+/// long as they were once filled, which need not be done again then.
+const SPARE_LEN_MIN: usize = 4096;
 
 /// Requests without a reply, or with one not yet asked for; tags are indices below this. All that
 /// the protocol has: files that are open and not being read may each keep a few.
@@ -83,12 +86,6 @@ struct Slots {
     spare: Vec<Vec<u8>>,
 }
 
-struct Receiver {
-    buffer: Box<[u8; RECEIVE_BUFFER_LEN]>,
-    start: usize,
-    end: usize,
-}
-
 /// A negotiated connection to a service. All methods may be called from any thread.
 pub struct Connection {
     link: Link,
@@ -112,9 +109,7 @@ impl Connection {
     /// When the link breaks or the peer speaks no 9P2000.L.
     pub fn negotiate(link: Link, peer: &str, msize: u32) -> Result<Self> {
         let patience = match &link {
-            Link::Stream(socket) => sockopt::socket_timeout(socket, Timeout::Recv)
-                .ok()
-                .flatten(),
+            Link::Stream(socket) => sockopt::socket_timeout(socket, Timeout::Recv).ok().flatten(),
             Link::Local(_) => None,
         };
         let mut connection = Self {
@@ -123,11 +118,7 @@ impl Connection {
             peer: peer.to_owned(),
             msize,
             sender: Mutex::new(Vec::with_capacity(4096)),
-            receiver: Mutex::new(Receiver {
-                buffer: Box::new([0; RECEIVE_BUFFER_LEN]),
-                start: 0,
-                end: 0,
-            }),
+            receiver: Mutex::new(Receiver::new()),
             slots: Mutex::new(Slots {
                 entries: Vec::new(),
                 free: VecDeque::new(),
@@ -141,10 +132,7 @@ impl Connection {
         let version = Dialect::Linux.as_str().as_bytes();
         let body = connection.call(&Request::Version { msize, version })?;
         match body.reply().map_err(|e| connection.protocol(e))? {
-            Reply::Version {
-                msize: agreed,
-                version: b"9P2000.L",
-            } if agreed >= 512 => {
+            Reply::Version { msize: agreed, version: b"9P2000.L" } if agreed >= 512 => {
                 connection.msize = agreed.min(msize);
                 Ok(connection)
             }
@@ -154,6 +142,11 @@ impl Connection {
             }),
             _ => Err(connection.wrong_reply(&body, 100)),
         }
+    }
+
+    /// Bounds how long a reply may be awaited in silence.
+    pub(crate) fn limit_waits(&self, limit: Duration) {
+        self.link.limit_waits(limit);
     }
 
     /// Who is at the other end.
@@ -224,14 +217,11 @@ impl Connection {
                     let mut frames = lock(&self.sender);
                     frames.clear();
                     let encoded =
-                        requests
-                            .iter()
-                            .zip(&tickets)
-                            .try_for_each(|(request, ticket)| {
-                                let tail = self.encode(request, ticket.tag, &mut frames)?;
-                                frames.extend_from_slice(tail);
-                                Ok(())
-                            });
+                        requests.iter().zip(&tickets).try_for_each(|(request, ticket)| {
+                            let tail = self.encode(request, ticket.tag, &mut frames)?;
+                            frames.extend_from_slice(tail);
+                            Ok(())
+                        });
                     encoded.and_then(|()| self.send(socket, &frames, &[]))
                 }
                 Link::Local(service) => requests
@@ -263,11 +253,7 @@ impl Connection {
         if hung_up {
             self.fail(&self.lost(Errno::ECONNRESET));
         }
-        if self.is_broken() {
-            Err(self.not_sent(Errno::ECONNRESET))
-        } else {
-            Ok(())
-        }
+        if self.is_broken() { Err(self.not_sent(Errno::ECONNRESET)) } else { Ok(()) }
     }
 
     /// Waits for a reply. The waiting thread reads the socket when no other does, and hands other
@@ -312,10 +298,9 @@ impl Connection {
                 let data = body.data();
                 let Some(room) = target.get_mut(..data.len()) else {
                     let count = data.len();
-                    return Err(self.protocol(ProtocolError::TooMuch {
-                        count,
-                        asked: target.len(),
-                    }));
+                    return Err(
+                        self.protocol(ProtocolError::TooMuch { count, asked: target.len() })
+                    );
                 };
                 room.copy_from_slice(data);
                 let count = data.len();
@@ -330,11 +315,7 @@ impl Connection {
     /// # Errors
     /// As [`Connection::submit`].
     pub fn submit_write(&self, fid: Fid, offset: u64, data: &[u8]) -> Result<Ticket> {
-        self.submit(&Request::Write {
-            fid,
-            offset,
-            data: Data(data),
-        })
+        self.submit(&Request::Write { fid, offset, data: Data(data) })
     }
 
     /// Gives up on a reply: it is dropped when it comes. For clunks nobody waits for and for
@@ -351,13 +332,32 @@ impl Connection {
         }
     }
 
+    /// Takes in the replies that are here already, without waiting for others.
+    pub fn take_in(&self) {
+        let Link::Stream(socket) = &self.link else { return };
+        loop {
+            let mut slots = lock(&self.slots);
+            if slots.reader || slots.failed.is_some() {
+                return;
+            }
+            slots.reader = true;
+            drop(slots);
+            let here = lock(&self.receiver).holds_bytes() || has_input(socket);
+            let outcome = if here { self.read_frame(None).map(|_| ()) } else { Ok(()) };
+            drop(self.leave_reader());
+            if let Err(error) = &outcome {
+                self.fail(error);
+            }
+            if !here || outcome.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Whether the reply is here already. Reads nothing from the socket.
     #[must_use]
     pub fn has_arrived(&self, ticket: &Ticket) -> bool {
-        matches!(
-            lock(&self.slots).entries[usize::from(ticket.tag.0)],
-            Slot::Arrived(_)
-        )
+        matches!(lock(&self.slots).entries[usize::from(ticket.tag.0)], Slot::Arrived(_))
     }
 
     /// Gives a reply's buffer back for later replies.
@@ -377,11 +377,7 @@ impl Connection {
             } else if slots.entries.len() < IN_FLIGHT_MAX {
                 slots.entries.push(Slot::Free);
                 (slots.entries.len() - 1) as u16
-            } else if !slots
-                .entries
-                .iter()
-                .any(|slot| matches!(slot, Slot::Forgotten))
-            {
+            } else if !slots.entries.iter().any(|slot| matches!(slot, Slot::Forgotten)) {
                 // Nothing that may still arrive would free a tag.
                 return Err(Error::Refused(Errno::ENFILE));
             } else {
@@ -391,10 +387,7 @@ impl Connection {
                 continue;
             };
             slots.entries[usize::from(tag)] = Slot::Waiting;
-            return Ok(Ticket {
-                tag: Tag(tag),
-                asked,
-            });
+            return Ok(Ticket { tag: Tag(tag), asked });
         }
     }
 
@@ -406,11 +399,7 @@ impl Connection {
         frames: &mut Vec<u8>,
     ) -> Result<&'a [u8]> {
         let start = frames.len();
-        let on_wire = if matches!(request, Request::Version { .. }) {
-            Tag::NONE
-        } else {
-            tag
-        };
+        let on_wire = if matches!(request, Request::Version { .. }) { Tag::NONE } else { tag };
         let tail = request.encode_head(on_wire, frames);
         if frames.len() - start + tail.len() > self.msize as usize {
             // A name or value that the negotiated messages cannot hold.
@@ -435,10 +424,7 @@ impl Connection {
                 }
                 Ok(Sent::Full) => {
                     let since = *full_since.get_or_insert_with(Instant::now);
-                    if self
-                        .patience
-                        .is_some_and(|patience| since.elapsed() > patience)
-                    {
+                    if self.patience.is_some_and(|patience| since.elapsed() > patience) {
                         return Err(self.lost(Errno::ETIMEDOUT));
                     }
                     let can_read = !lock(&self.slots).reader;
@@ -458,197 +444,12 @@ impl Connection {
 
     fn exchange(&self, service: &dyn Exchange, request: &Request<'_>, tag: Tag) -> Result<()> {
         let mut frame = Vec::new();
-        let on_wire = if matches!(request, Request::Version { .. }) {
-            Tag::NONE
-        } else {
-            tag
-        };
+        let on_wire = if matches!(request, Request::Version { .. }) { Tag::NONE } else { tag };
         request.encode(on_wire, &mut frame);
         let mut reply = lock(&self.slots).spare.pop().unwrap_or_default();
         reply.clear();
         service.exchange(&frame, &mut reply);
         self.deliver_local(tag, reply)
-    }
-
-    fn wait_into(&self, ticket: Ticket, target: &mut [u8]) -> Result<Arrival> {
-        let index = usize::from(ticket.tag.0);
-        let mut slots = lock(&self.slots);
-        loop {
-            if matches!(slots.entries[index], Slot::Arrived(_)) {
-                let taken = std::mem::replace(&mut slots.entries[index], Slot::Free);
-                slots.release(ticket.tag);
-                let Slot::Arrived(body) = taken else { continue };
-                drop(slots);
-                return self.accept(body, ticket.asked).map(Arrival::Body);
-            }
-            if let Some(error) = &slots.failed {
-                return Err(error.clone());
-            }
-            if slots.reader {
-                slots.waiters += 1;
-                slots = self
-                    .arrived
-                    .wait(slots)
-                    .unwrap_or_else(PoisonError::into_inner);
-                slots.waiters -= 1;
-                continue;
-            }
-            slots.reader = true;
-            drop(slots);
-            let outcome = self.read_frame(Some((&ticket, &mut *target)));
-            slots = self.leave_reader();
-            match outcome {
-                Ok(Some(count)) => {
-                    slots.release(ticket.tag);
-                    return Ok(Arrival::Direct(count));
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    drop(slots);
-                    self.fail(&error);
-                    return Err(error);
-                }
-            }
-        }
-    }
-
-    fn leave_reader(&self) -> MutexGuard<'_, Slots> {
-        let mut slots = lock(&self.slots);
-        slots.reader = false;
-        if slots.waiters > 0 {
-            self.arrived.notify_all();
-        }
-        slots
-    }
-
-    /// Takes in one frame for whoever waits for it, unless another thread is at it.
-    fn read_one_for_all(&self) -> Result<()> {
-        {
-            let mut slots = lock(&self.slots);
-            if slots.reader {
-                slots.waiters += 1;
-                let mut slots = self
-                    .arrived
-                    .wait(slots)
-                    .unwrap_or_else(PoisonError::into_inner);
-                slots.waiters -= 1;
-                return Ok(());
-            }
-            slots.reader = true;
-        }
-        let outcome = self.read_frame(None);
-        drop(self.leave_reader());
-        outcome.map(|_| ()).inspect_err(|error| self.fail(error))
-    }
-
-    /// Reads one frame. `Some(count)`: it was the data wanted and went straight into the target.
-    fn read_frame(&self, wanted: Option<(&Ticket, &mut [u8])>) -> Result<Option<usize>> {
-        let Link::Stream(socket) = &self.link else {
-            // Replies of a local service are there when submit returns.
-            return Err(self.lost(Errno::EPROTO));
-        };
-        let mut receiver = lock(&self.receiver);
-        let lost = |errno| self.lost(errno);
-        let mut header = [0; HEADER_LEN];
-        receiver.take(socket, &mut header).map_err(lost)?;
-        let header = Header::parse(&header, self.msize).map_err(|e| self.protocol(e.into()))?;
-        let body_len = header.body_len();
-        let tag = if header.tag == Tag::NONE {
-            VERSION_SLOT
-        } else {
-            header.tag
-        };
-        if let Some((ticket, target)) = wanted
-            && tag == ticket.tag
-            && header.kind == p9_read_reply()
-            && !target.is_empty()
-            && body_len >= READ_REPLY_OVERHEAD - HEADER_LEN
-        {
-            let mut count = [0; 4];
-            receiver.take(socket, &mut count).map_err(lost)?;
-            let count = u32::from_le_bytes(count) as usize;
-            let Some(room) = target.get_mut(..count).filter(|_| count == body_len - 4) else {
-                let asked = target.len();
-                return Err(self.protocol(ProtocolError::TooMuch { count, asked }));
-            };
-            receiver.take(socket, room).map_err(lost)?;
-            return Ok(Some(count));
-        }
-        let mut bytes = self.buffer(tag, body_len)?;
-        receiver.take(socket, &mut bytes).map_err(lost)?;
-        drop(receiver);
-        self.deliver(
-            tag,
-            Body {
-                kind: header.kind,
-                bytes,
-                start: 0,
-            },
-        )?;
-        Ok(None)
-    }
-
-    /// A buffer of exactly `len` bytes, from the spare ones where one is large enough.
-    fn buffer(&self, tag: Tag, len: usize) -> Result<Vec<u8>> {
-        let mut slots = lock(&self.slots);
-        match slots.entries.get(usize::from(tag.0)) {
-            Some(Slot::Waiting | Slot::Forgotten) => {}
-            _ => return Err(self.protocol(ProtocolError::UnknownTag { tag: tag.0 })),
-        }
-        let fitting = slots.spare.iter().position(|spare| spare.capacity() >= len);
-        let mut bytes = fitting
-            .map(|i| slots.spare.swap_remove(i))
-            .unwrap_or_default();
-        drop(slots);
-        // Shrinking is free; growing zeroes only what was never used before.
-        if bytes.len() < len {
-            bytes.resize(len, 0)
-        } else {
-            bytes.truncate(len)
-        }
-        Ok(bytes)
-    }
-
-    fn deliver(&self, tag: Tag, body: Body) -> Result<()> {
-        let mut slots = lock(&self.slots);
-        let index = usize::from(tag.0);
-        match slots.entries.get(index) {
-            Some(Slot::Waiting) => slots.entries[index] = Slot::Arrived(body),
-            Some(Slot::Forgotten) => {
-                slots.release(tag);
-                slots.keep_spare(body.bytes);
-            }
-            _ => return Err(self.protocol(ProtocolError::UnknownTag { tag: tag.0 })),
-        }
-        Ok(())
-    }
-
-    fn deliver_local(&self, tag: Tag, frame: Vec<u8>) -> Result<()> {
-        let Some(header) = frame.first_chunk::<HEADER_LEN>() else {
-            return Err(self.lost(Errno::EPROTO));
-        };
-        let header = Header::parse(header, u32::MAX).map_err(|e| self.protocol(e.into()))?;
-        self.deliver(
-            tag,
-            Body {
-                kind: header.kind,
-                bytes: frame,
-                start: HEADER_LEN,
-            },
-        )
-    }
-
-    /// Turns an error reply into an error and checks that the reply is the request's.
-    fn accept(&self, body: Body, asked: u8) -> Result<Body> {
-        if body.kind == asked + 1 {
-            return Ok(body);
-        }
-        match body.reply() {
-            Ok(Reply::Lerror { errno }) => Err(Error::Refused(errno)),
-            Ok(Reply::Error { text }) => Err(Error::Refused(Errno::from_text(text))),
-            Ok(_) => Err(self.wrong_reply(&body, asked)),
-            Err(error) => Err(self.protocol(error)),
-        }
     }
 
     fn cancel(&self, tag: Tag) {
@@ -671,42 +472,20 @@ impl Connection {
     }
 
     fn lost(&self, errno: Errno) -> Error {
-        Error::Lost {
-            peer: self.peer.clone(),
-            errno,
-        }
+        Error::Lost { peer: self.peer.clone(), errno }
     }
 
     fn not_sent(&self, errno: Errno) -> Error {
-        Error::NotSent {
-            peer: self.peer.clone(),
-            errno,
-        }
+        Error::NotSent { peer: self.peer.clone(), errno }
     }
 
     fn protocol(&self, source: ProtocolError) -> Error {
-        Error::Protocol {
-            peer: self.peer.clone(),
-            source,
-        }
+        Error::Protocol { peer: self.peer.clone(), source }
     }
 
     fn wrong_reply(&self, body: &Body, asked: u8) -> Error {
-        self.protocol(ProtocolError::WrongReply {
-            kind: body.kind,
-            asked,
-        })
+        self.protocol(ProtocolError::WrongReply { kind: body.kind, asked })
     }
-}
-
-/// The type byte of `Rread`, from the one table that has it.
-fn p9_read_reply() -> u8 {
-    Reply::Read { data: Data(&[]) }.kind()
-}
-
-enum Arrival {
-    Body(Body),
-    Direct(usize),
 }
 
 impl Slots {
@@ -716,33 +495,8 @@ impl Slots {
     }
 
     fn keep_spare(&mut self, bytes: Vec<u8>) {
-        if bytes.capacity() > 0 && self.spare.len() < SPARE_BUFFERS_MAX {
+        if bytes.capacity() >= SPARE_LEN_MIN && self.spare.len() < SPARE_BUFFERS_MAX {
             self.spare.push(bytes);
         }
-    }
-}
-
-impl Receiver {
-    /// Fills `target`, from the buffer first, then from the socket: large rests directly, small
-    /// ones through the buffer so that one call brings several small frames.
-    fn take(&mut self, socket: &OwnedFd, target: &mut [u8]) -> std::result::Result<(), Errno> {
-        let mut filled = 0;
-        while filled < target.len() {
-            if self.start == self.end {
-                let rest = &mut target[filled..];
-                if rest.len() >= RECEIVE_BUFFER_LEN / 2 {
-                    filled += receive(socket, rest, true)?;
-                    continue;
-                }
-                self.start = 0;
-                self.end = receive(socket, &mut self.buffer[..], false)?;
-            }
-            let rest = &mut target[filled..];
-            let count = rest.len().min(self.end - self.start);
-            rest[..count].copy_from_slice(&self.buffer[self.start..self.start + count]);
-            self.start += count;
-            filled += count;
-        }
-        Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use address::Endpoint;
 use p9::Errno;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{
@@ -50,6 +51,25 @@ pub enum Place {
     },
 }
 
+impl Place {
+    /// Where an address leads on this machine; `None` for what is not a plain socket. A named
+    /// service is looked for in the user's runtime directory.
+    #[must_use]
+    pub fn of(endpoint: &Endpoint) -> Option<Self> {
+        match endpoint {
+            Endpoint::Unix(name) => {
+                let runtime = std::env::var_os("XDG_RUNTIME_DIR");
+                let uid = rustix::process::getuid().as_raw();
+                Some(Self::Unix(name.resolve(runtime.as_deref().map(AsRef::as_ref), uid)))
+            }
+            Endpoint::Tcp { host, port } => Some(Self::Tcp { host: host.clone(), port: *port }),
+            Endpoint::Direct | Endpoint::Mpi { .. } | Endpoint::Ssh { .. } | Endpoint::S3 { .. } => {
+                None
+            }
+        }
+    }
+}
+
 /// Dials a Unix or TCP socket.
 #[derive(Debug, Clone)]
 pub struct SocketDial {
@@ -63,10 +83,7 @@ impl SocketDial {
     /// A dialer that leaves sockets at the number that the kernel gave.
     #[must_use]
     pub fn new(place: Place) -> Self {
-        Self {
-            place,
-            move_away: |socket| socket,
-        }
+        Self { place, move_away: |socket| socket }
     }
 
     fn unix(&self, path: &PathBuf) -> std::result::Result<OwnedFd, Errno> {
@@ -80,11 +97,7 @@ impl SocketDial {
     }
 
     fn tcp(&self, address: SocketAddr, timeout: Duration) -> std::result::Result<OwnedFd, Errno> {
-        let family = if address.is_ipv4() {
-            AddressFamily::INET
-        } else {
-            AddressFamily::INET6
-        };
+        let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = self.socket(family)?;
         connect_within(&socket, &address.into())?;
         let options = || -> rustix::io::Result<()> {
@@ -137,10 +150,7 @@ impl Dial for SocketDial {
         };
         match self.connected(request_timeout).and_then(finish) {
             Ok(socket) => Ok(Link::Stream(socket)),
-            Err(errno) => Err(Error::Unreachable {
-                peer: self.peer(),
-                errno,
-            }),
+            Err(errno) => Err(Error::Unreachable { peer: self.peer(), errno }),
         }
     }
 
@@ -155,10 +165,7 @@ impl Dial for SocketDial {
 
 /// Connects, for at most [`CONNECT_TIMEOUT`].
 fn connect_within(socket: &OwnedFd, address: &SocketAddrAny) -> std::result::Result<(), Errno> {
-    let limit = Timespec {
-        tv_sec: CONNECT_TIMEOUT.as_secs() as i64,
-        tv_nsec: 0,
-    };
+    let limit = Timespec { tv_sec: CONNECT_TIMEOUT.as_secs() as i64, tv_nsec: 0 };
     match connect(socket, address) {
         Ok(()) => return Ok(()),
         Err(rustix::io::Errno::INPROGRESS | rustix::io::Errno::INTR) => {}

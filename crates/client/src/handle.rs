@@ -68,10 +68,7 @@ impl Binding {
                 return Fid(known as u32);
             }
             let word = Self::word(live.generation, fid);
-            match self
-                .0
-                .compare_exchange(known, word, Ordering::AcqRel, Ordering::Acquire)
-            {
+            match self.0.compare_exchange(known, word, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return fid,
                 Err(other) => known = other,
             }
@@ -89,19 +86,13 @@ pub struct FirstRead {
 
 impl FirstRead {
     pub(crate) fn new(connection: &Arc<Connection>, ticket: Ticket, count: u32) -> Self {
-        Self {
-            connection: Arc::clone(connection),
-            ticket: Some(ticket),
-            count,
-        }
+        Self { connection: Arc::clone(connection), ticket: Some(ticket), count }
     }
 
     /// The connection and the ticket to wait for there.
     #[must_use]
     pub fn take(mut self) -> Option<(Arc<Connection>, Ticket)> {
-        self.ticket
-            .take()
-            .map(|ticket| (Arc::clone(&self.connection), ticket))
+        self.ticket.take().map(|ticket| (Arc::clone(&self.connection), ticket))
     }
 }
 
@@ -190,8 +181,7 @@ impl Handle {
         repeat: Repeat,
         mut work: impl FnMut(&Arc<Connection>, Fid) -> Result<T>,
     ) -> Result<T> {
-        self.session
-            .attempt(repeat, |live| work(&live.connection, self.fid(live)?))
+        self.session.attempt(repeat, |live| work(&live.connection, self.fid(live)?))
     }
 
     /// What fstat(2) tells.
@@ -233,9 +223,7 @@ impl Handle {
     /// As fstatfs(2), and as [`Handle::with`].
     pub fn statfs(&self) -> Result<StatFs> {
         self.session.attempt(Repeat::Safe, |live| {
-            let body = live.connection.call(&Request::Statfs {
-                fid: self.fid(live)?,
-            })?;
+            let body = live.connection.call(&Request::Statfs { fid: self.fid(live)? })?;
             match live.reply(&body)? {
                 Reply::Statfs { statfs } => Ok(statfs),
                 _ => Err(Error::Refused(Errno::EPROTO)),
@@ -257,11 +245,7 @@ impl Handle {
         let (live, body) = self.session.attempt(Repeat::Safe, |live| {
             let fid = self.fid(live)?;
             let count = READ_DIRECTORY_COUNT.min(live.connection.payload_max()) as u32;
-            let body = live.connection.call(&Request::Readdir {
-                fid,
-                offset: cookie,
-                count,
-            })?;
+            let body = live.connection.call(&Request::Readdir { fid, offset: cookie, count })?;
             Ok((Arc::clone(live), body))
         })?;
         let mut held = 0;
@@ -325,11 +309,7 @@ impl Handle {
         self.session.attempt(Repeat::OnlyUnsent, |live| {
             let place = self.place(live)?;
             let fid = live.new_fid()?;
-            let clone = Request::Walk {
-                fid: place,
-                new_fid: fid,
-                names: Names::collect([]),
-            };
+            let clone = Request::Walk { fid: place, new_fid: fid, names: Names::collect([]) };
             let mut requests = vec![clone];
             requests.extend(xattr::create(&live.connection, fid, name, value, flags)?);
             xattr::created(live, fid, live.one_by_one(&requests)?)
@@ -392,22 +372,13 @@ impl Handle {
         let root = live.root_of(&way)?;
         let names = &way[root.prefix.len()..];
         let fid = live.new_fid()?;
-        let tail = Tail {
-            requests: Vec::new(),
-            eager: None,
-            keep: true,
-            careful: true,
-        };
+        let tail = Tail { keep: true, careful: true, ..Tail::default() };
         let walked = live.step(root.fid, names, fid, tail)?.walked;
         if !walked.complete {
             return Err(Error::Refused(Errno::ESTALE));
         }
         // A walk of no names tells nothing, but the root is the root.
-        if walked
-            .qids
-            .last()
-            .is_some_and(|qid| qid.path != self.qid.path)
-        {
+        if walked.qids.last().is_some_and(|qid| qid.path != self.qid.path) {
             live.clunk(fid);
             return Err(Error::Refused(Errno::ESTALE));
         }
@@ -416,10 +387,7 @@ impl Handle {
 
     fn open_again(&self, live: &Arc<Live>) -> Result<Fid> {
         let fid = self.walk_again(live)?;
-        match live.connection.call(&Request::Lopen {
-            fid,
-            flags: self.flags,
-        }) {
+        match live.connection.call(&Request::Lopen { fid, flags: self.flags }) {
             Ok(body) => {
                 live.connection.recycle(body);
                 Ok(fid)
@@ -454,10 +422,7 @@ impl Drop for Handle {
         let Some(live) = self.session.current() else {
             return;
         };
-        for fid in [self.opened.get(&live), self.place.get(&live)]
-            .into_iter()
-            .flatten()
-        {
+        for fid in [self.opened.get(&live), self.place.get(&live)].into_iter().flatten() {
             live.clunk(fid);
         }
     }

@@ -33,6 +33,7 @@ mod readahead;
 mod resolve;
 mod session;
 mod siblings;
+mod space;
 mod tree;
 mod writebehind;
 mod xattr;
@@ -52,7 +53,5 @@ pub use siblings::Registry;
 /// A poisoned lock means a panic elsewhere, which the hooks have caught; what is behind our locks
 /// is only ever changed in steps that leave it whole.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

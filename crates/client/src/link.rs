@@ -3,10 +3,11 @@
 use std::io::IoSlice;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use p9::Errno;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg, sockopt};
 
 /// A service in the same process: one call, one reply. Implemented by the `service` crate.
 pub trait Exchange: Send + Sync {
@@ -20,6 +21,16 @@ pub enum Link {
     Stream(OwnedFd),
     /// Direct function calls.
     Local(Arc<dyn Exchange>),
+}
+
+impl Link {
+    /// Bounds how long receiving may wait. Best effort: without it a wait only takes longer.
+    pub(crate) fn limit_waits(&self, limit: Duration) {
+        if let Link::Stream(socket) = self {
+            let receive = sockopt::Timeout::Recv;
+            let _ = sockopt::set_socket_timeout(socket, receive, Some(limit));
+        }
+    }
 }
 
 /// What came of sending without waiting.
@@ -37,11 +48,7 @@ pub(crate) fn errno_of(error: rustix::io::Errno) -> Errno {
 /// Sends what fits of `head` followed by `tail`, without waiting and without SIGPIPE.
 pub(crate) fn send_some(socket: &OwnedFd, head: &[u8], tail: &[u8]) -> Result<Sent, Errno> {
     let parts = [IoSlice::new(head), IoSlice::new(tail)];
-    let parts = if head.is_empty() {
-        &parts[1..]
-    } else {
-        &parts[..]
-    };
+    let parts = if head.is_empty() { &parts[1..] } else { &parts[..] };
     loop {
         let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
         match sendmsg(socket, parts, &mut SendAncillaryBuffer::default(), flags) {
@@ -56,11 +63,7 @@ pub(crate) fn send_some(socket: &OwnedFd, head: &[u8], tail: &[u8]) -> Result<Se
 /// Receives at least one byte, waiting for it. The end of the stream is `ECONNRESET`: a service
 /// never ends a connection in good order.
 pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8], whole: bool) -> Result<usize, Errno> {
-    let flags = if whole {
-        RecvFlags::WAITALL
-    } else {
-        RecvFlags::empty()
-    };
+    let flags = if whole { RecvFlags::WAITALL } else { RecvFlags::empty() };
     loop {
         match recv(socket, &mut *buffer, flags) {
             Ok((0, _)) if !buffer.is_empty() => return Err(Errno::ECONNRESET),
@@ -80,23 +83,24 @@ pub(crate) fn wait_either(socket: &OwnedFd, want_input: bool) -> bool {
     }
     let mut fds = [PollFd::from_borrowed_fd(socket.as_fd(), flags)];
     // A bound on the wait: another thread may leave the reader's role to us meanwhile.
-    let limit = rustix::event::Timespec {
-        tv_sec: 0,
-        tv_nsec: 20_000_000,
-    };
+    let limit = rustix::event::Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
     match poll(&mut fds, Some(&limit)) {
         Ok(_) => fds[0].revents().contains(PollFlags::IN),
         Err(_) => false,
     }
 }
 
+/// Whether a receive would not wait.
+pub(crate) fn has_input(socket: &OwnedFd) -> bool {
+    let mut fds = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
+    let at_once = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
+    matches!(poll(&mut fds, Some(&at_once)), Ok(1..))
+}
+
 /// Whether the peer has closed its end, as far as is known here.
 pub(crate) fn has_hung_up(socket: &OwnedFd) -> bool {
     let mut fds = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::RDHUP)];
-    let at_once = rustix::event::Timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
+    let at_once = rustix::event::Timespec { tv_sec: 0, tv_nsec: 0 };
     let gone = PollFlags::RDHUP | PollFlags::HUP | PollFlags::ERR;
     matches!(poll(&mut fds, Some(&at_once)), Ok(1..)) && fds[0].revents().intersects(gone)
 }

@@ -52,6 +52,7 @@ pub(crate) struct Walked {
 }
 
 /// What is done with the end of a walk.
+#[derive(Default)]
 pub(crate) struct Tail<'t> {
     /// Requests on the walked fid, in order; each reply is waited for.
     pub(crate) requests: Vec<Request<'t>>,
@@ -61,6 +62,9 @@ pub(crate) struct Tail<'t> {
     pub(crate) keep: bool,
     /// Nothing may be sent before the walk is known to have reached `Step::walked`.
     pub(crate) careful: bool,
+    /// The last name is walked by itself, because a service says why for the first name of a
+    /// message only (walk(5)), and the caller expects that it may be missing.
+    pub(crate) alone: bool,
 }
 
 /// A walk together with its tail.
@@ -76,10 +80,7 @@ impl Live {
             connection: Arc::new(connection),
             generation,
             uname: uname.to_owned(),
-            fids: Mutex::new(Fids {
-                next: 1,
-                released: VecDeque::new(),
-            }),
+            fids: Mutex::new(Fids { next: 1, released: VecDeque::new() }),
             roots: Mutex::new(Vec::new()),
             out_of_order: AtomicBool::new(false),
         }
@@ -96,10 +97,7 @@ impl Live {
         }
         let fid = Fid(fids.next);
         if fid == Fid::NONE {
-            return fids
-                .released
-                .pop_front()
-                .ok_or(Error::Refused(Errno::EMFILE));
+            return fids.released.pop_front().ok_or(Error::Refused(Errno::EMFILE));
         }
         fids.next += 1;
         Ok(fid)
@@ -188,32 +186,27 @@ impl Live {
         fid: Fid,
         tail: Tail<'_>,
     ) -> Result<Step> {
+        let steps = tail.careful || self.is_out_of_order();
+        let alone = tail.alone && !steps;
         let mut walks: Vec<Request<'_>> = Vec::with_capacity(8);
         let mut from = base;
         let mut rest = names;
         loop {
-            let (now, later) = rest.split_at(rest.len().min(Names::MAX));
-            let new_fid = if later.is_empty() {
-                fid
-            } else {
-                self.new_fid()?
-            };
+            let len = if alone && rest.len() > 1 { rest.len() - 1 } else { rest.len() };
+            let (now, later) = rest.split_at(len.min(Names::MAX));
+            let new_fid = if later.is_empty() { fid } else { self.new_fid()? };
             let names = Names::collect(now.iter().copied());
-            walks.push(Request::Walk {
-                fid: from,
-                new_fid,
-                names,
-            });
+            walks.push(Request::Walk { fid: from, new_fid, names });
             rest = later;
             from = new_fid;
             if rest.is_empty() {
                 break;
             }
         }
-        let mut step = if tail.careful || self.is_out_of_order() {
-            self.in_steps(&walks, names.len(), &tail)?
+        let mut step = if steps {
+            self.in_steps(&walks, &tail)?
         } else {
-            let step = self.at_once(&walks, names.len(), &tail)?;
+            let step = self.at_once(&walks, &tail)?;
             if step.is_suspicious(walks.len()) {
                 // Some request failed as if the one before it had not been made: perhaps it was
                 // handled first. Once more, in steps.
@@ -222,7 +215,7 @@ impl Live {
                 }
                 self.clunk_targets(&walks)?;
                 self.clunk_targets(&tail.requests)?;
-                let again = self.in_steps(&walks, names.len(), &tail)?;
+                let again = self.in_steps(&walks, &tail)?;
                 if !again.is_suspicious(walks.len()) {
                     self.out_of_order.store(true, Ordering::Relaxed);
                 }
@@ -248,17 +241,13 @@ impl Live {
     }
 
     /// Sends walks, tail and clunks in one go.
-    fn at_once(&self, walks: &[Request<'_>], names: usize, tail: &Tail<'_>) -> Result<Step> {
+    fn at_once(&self, walks: &[Request<'_>], tail: &Tail<'_>) -> Result<Step> {
         let waited = walks.len() + tail.requests.len();
         let mut requests = Vec::with_capacity(waited + walks.len() + 1);
         requests.extend_from_slice(walks);
         requests.extend_from_slice(&tail.requests);
         requests.extend(tail.eager);
-        let passed = if tail.keep {
-            walks.len() - 1
-        } else {
-            walks.len()
-        };
+        let passed = if tail.keep { walks.len() - 1 } else { walks.len() };
         requests.extend(walks[..passed].iter().filter_map(clunk_of_target));
         let mut tickets = self.connection.submit_all(&requests)?.into_iter();
         let first: Vec<Ticket> = tickets.by_ref().take(waited).collect();
@@ -266,40 +255,28 @@ impl Live {
         tickets.for_each(|ticket| self.connection.forget(ticket));
         let mut replies = self.wait_all(first)?;
         let tail_replies = replies.split_off(walks.len());
-        let walked = self.walked(names, replies)?;
-        Ok(Step {
-            walked,
-            replies: tail_replies,
-            eager,
-        })
+        let walked = self.walked(walks, replies)?;
+        Ok(Step { walked, replies: tail_replies, eager })
     }
 
     /// Makes one request after the other; of a careful tail, none.
-    fn in_steps(&self, walks: &[Request<'_>], names: usize, tail: &Tail<'_>) -> Result<Step> {
+    fn in_steps(&self, walks: &[Request<'_>], tail: &Tail<'_>) -> Result<Step> {
         let mut replies = Vec::with_capacity(walks.len());
         for walk in walks {
             replies.push(self.call(walk)?);
         }
-        let walked = self.walked(names, replies)?;
+        let walked = self.walked(walks, replies)?;
         let replies = if walked.complete && !tail.careful {
             self.one_by_one(&tail.requests)?
         } else {
             Vec::new()
         };
-        let passed = if tail.keep {
-            walks.len() - 1
-        } else {
-            walks.len()
-        };
+        let passed = if tail.keep { walks.len() - 1 } else { walks.len() };
         for clunk in walks[..passed].iter().filter_map(clunk_of_target) {
             // Also of fids that did not come to be: the service's refusal is not waited for.
             self.connection.forget(self.connection.submit(&clunk)?);
         }
-        Ok(Step {
-            walked,
-            replies,
-            eager: None,
-        })
+        Ok(Step { walked, replies, eager: None })
     }
 
     /// Forgets whatever walks may have made, and waits until that is so.
@@ -354,43 +331,34 @@ impl Live {
         refusal_apart(self.connection.call(request))
     }
 
-    fn walked(&self, wanted: usize, replies: Vec<Result<Body>>) -> Result<Walked> {
-        let mut qids = Vec::with_capacity(wanted);
-        let mut errno = None;
-        for reply in replies {
-            match reply {
-                Ok(body) => {
-                    let Reply::Walk { qids: some } = self.reply(&body)? else {
-                        continue;
-                    };
-                    let before = qids.len();
-                    qids.extend_from_slice(some.as_slice());
-                    if qids.len() > wanted {
-                        let (count, asked) = (qids.len(), wanted);
-                        return Err(self.broken(ProtocolError::TooMuch { count, asked }));
-                    }
-                    let whole = (wanted - before).min(Names::MAX);
-                    if qids.len() - before < whole {
-                        return Ok(Walked {
-                            qids,
-                            errno: None,
-                            complete: false,
-                        });
-                    }
-                }
-                Err(Error::Refused(refused)) => {
-                    errno = Some(refused);
-                    break;
+    /// What the replies to walks that build on one another come to.
+    fn walked(&self, walks: &[Request<'_>], replies: Vec<Result<Body>>) -> Result<Walked> {
+        let mut walked = Walked { qids: Vec::new(), errno: None, complete: false };
+        for (walk, reply) in walks.iter().zip(replies) {
+            let asked = match walk {
+                Request::Walk { names, .. } => names.as_slice().len(),
+                _ => 0,
+            };
+            let body = match reply {
+                Ok(body) => body,
+                Err(Error::Refused(errno)) => {
+                    walked.errno = Some(errno);
+                    return Ok(walked);
                 }
                 Err(error) => return Err(error),
+            };
+            let Reply::Walk { qids } = self.reply(&body)? else { continue };
+            let count = qids.as_slice().len();
+            if count > asked {
+                return Err(self.broken(ProtocolError::TooMuch { count, asked }));
+            }
+            walked.qids.extend_from_slice(qids.as_slice());
+            if count < asked {
+                return Ok(walked);
             }
         }
-        let complete = errno.is_none() && qids.len() == wanted;
-        Ok(Walked {
-            qids,
-            errno,
-            complete,
-        })
+        walked.complete = true;
+        Ok(walked)
     }
 
     /// The fields of a reply.
@@ -399,28 +367,19 @@ impl Live {
     }
 
     pub(crate) fn broken(&self, source: ProtocolError) -> Error {
-        Error::Protocol {
-            peer: self.connection.peer().to_owned(),
-            source,
-        }
+        Error::Protocol { peer: self.connection.peer().to_owned(), source }
     }
 }
 
 impl Walked {
     /// Where the first symbolic link is among the names reached.
     pub(crate) fn first_link(&self) -> Option<usize> {
-        self.qids
-            .iter()
-            .position(|qid| qid.kind.contains(QidType::SYMLINK))
+        self.qids.iter().position(|qid| qid.kind.contains(QidType::SYMLINK))
     }
 
     /// Identity of the end; a walk of no names ends where it began, at a directory.
     pub(crate) fn end(&self) -> Qid {
-        let directory = Qid {
-            kind: QidType::DIR,
-            version: 0,
-            path: 0,
-        };
+        let directory = Qid { kind: QidType::DIR, version: 0, path: 0 };
         self.qids.last().copied().unwrap_or(directory)
     }
 }

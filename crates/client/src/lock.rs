@@ -62,22 +62,8 @@ impl Handle {
             // Before the request: a lock whose answer is lost with the connection counts as held.
             let takes = lock.kind != LockKind::UNLOCK;
             let before = if takes { self.mark_locked(live) } else { 0 };
-            let Lock {
-                kind,
-                start,
-                length,
-                process,
-                ref client,
-            } = *lock;
-            let request = Request::Lock {
-                fid,
-                kind,
-                flags,
-                start,
-                length,
-                process,
-                client,
-            };
+            let Lock { kind, start, length, process, ref client } = *lock;
+            let request = Request::Lock { fid, kind, flags, start, length, process, client };
             let body = live.connection.call(&request)?;
             match live.reply(&body)? {
                 Reply::Lock { status } => {
@@ -98,40 +84,14 @@ impl Handle {
     pub fn lock_in_the_way(&self, lock: &Lock) -> Result<Option<Lock>> {
         self.session().attempt(Repeat::Safe, |live| {
             let fid = self.fid(live)?;
-            let Lock {
-                kind,
-                start,
-                length,
-                process,
-                ref client,
-            } = *lock;
-            let request = Request::Getlock {
-                fid,
-                kind,
-                start,
-                length,
-                process,
-                client,
-            };
+            let Lock { kind, start, length, process, ref client } = *lock;
+            let request = Request::Getlock { fid, kind, start, length, process, client };
             let body = live.connection.call(&request)?;
             match live.reply(&body)? {
-                Reply::Getlock {
-                    kind: LockKind::UNLOCK,
-                    ..
-                } => Ok(None),
-                Reply::Getlock {
-                    kind,
-                    start,
-                    length,
-                    process,
-                    client,
-                } => Ok(Some(Lock {
-                    kind,
-                    start,
-                    length,
-                    process,
-                    client: client.to_vec(),
-                })),
+                Reply::Getlock { kind: LockKind::UNLOCK, .. } => Ok(None),
+                Reply::Getlock { kind, start, length, process, client } => {
+                    Ok(Some(Lock { kind, start, length, process, client: client.to_vec() }))
+                }
                 _ => Err(Error::Refused(Errno::EPROTO)),
             }
         })

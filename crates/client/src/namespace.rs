@@ -22,20 +22,13 @@ impl Session {
     /// # Errors
     /// As stat(2); [`Error::AbsoluteLink`] where a symbolic link leads out of the service.
     pub fn stat(&self, at: At<'_>, follow: bool) -> Result<Attributes> {
-        self.on_node(
-            at,
-            Repeat::Safe,
-            follow,
-            false,
-            &getattr,
-            |live, mut reached| {
-                let body = one(&mut reached)?;
-                match live.reply(&body)? {
-                    Reply::Getattr { attributes } => Ok(attributes),
-                    _ => Err(Error::Refused(Errno::EPROTO)),
-                }
-            },
-        )
+        self.on_node(at, Repeat::Safe, follow, false, &getattr, |live, mut reached| {
+            let body = one(&mut reached)?;
+            match live.reply(&body)? {
+                Reply::Getattr { attributes } => Ok(attributes),
+                _ => Err(Error::Refused(Errno::EPROTO)),
+            }
+        })
     }
 
     /// Changes what is marked valid.
@@ -47,14 +40,15 @@ impl Session {
         let careful = follow && set.valid != SetattrMask::SIZE && set.valid != SetattrMask::MODE;
         let set = *set;
         let request = move |fid| vec![Request::Setattr { fid, set }];
-        self.on_node(
-            at,
-            Repeat::Safe,
-            follow,
-            careful,
-            &request,
-            |_, mut reached| one(&mut reached).map(|_| ()),
-        )
+        let outcome =
+            self.on_node(at, Repeat::Safe, follow, careful, &request, |_, mut reached| {
+                one(&mut reached).map(|_| ())
+            });
+        if set.valid.contains(SetattrMask::SIZE) {
+            // It may be open, by this name or another.
+            self.files().invalidate_all();
+        }
+        outcome
     }
 
     /// Makes a directory.
@@ -63,12 +57,7 @@ impl Session {
     /// As mkdir(2); and as [`Session::stat`].
     pub fn make_directory(&self, at: At<'_>, mode: u32) -> Result<()> {
         let (parsed, name) = new_name(at.path)?;
-        self.in_parent(at, &parsed, &|dir| Request::Mkdir {
-            dir,
-            name,
-            mode,
-            gid: group(),
-        })
+        self.in_parent(at, &parsed, &|dir| Request::Mkdir { dir, name, mode, gid: group() })
     }
 
     /// Makes a symbolic link.
@@ -83,12 +72,7 @@ impl Session {
         if target.is_empty() {
             return Err(Error::Refused(Errno::ENOENT));
         }
-        self.in_parent(at, &parsed, &|dir| Request::Symlink {
-            dir,
-            name,
-            target,
-            gid: group(),
-        })
+        self.in_parent(at, &parsed, &|dir| Request::Symlink { dir, name, target, gid: group() })
     }
 
     /// Removes a file, or with `directory` an empty directory.
@@ -107,18 +91,8 @@ impl Session {
             _ => return refuse(Errno::EISDIR),
         };
         if parsed.directory && !directory {
-            let attributes = self.stat(
-                At {
-                    path: trimmed(at.path),
-                    ..at
-                },
-                false,
-            )?;
-            let errno = if attributes.is_directory() {
-                Errno::EISDIR
-            } else {
-                Errno::ENOTDIR
-            };
+            let attributes = self.stat(At { path: trimmed(at.path), ..at }, false)?;
+            let errno = if attributes.is_directory() { Errno::EISDIR } else { Errno::ENOTDIR };
             return refuse(errno);
         }
         let flags = if directory { UNLINK_DIRECTORY } else { 0 };
@@ -130,10 +104,7 @@ impl Session {
 
     /// Removes with the request that all services have; it does not tell files from directories.
     fn remove_node(&self, at: At<'_>, parsed: &Parsed<'_>, directory: bool) -> Result<()> {
-        let parsed = Parsed {
-            directory: false,
-            ..parsed.clone()
-        };
+        let parsed = Parsed { directory: false, ..parsed.clone() };
         self.attempt(Repeat::OnlyUnsent, |live| {
             let node = self.node(live, at, &parsed, false)?;
             let errno = match node.qid.kind.contains(QidType::DIR) {
@@ -161,25 +132,13 @@ impl Session {
         let (old_parsed, old_name) = busy_name(from.path)?;
         let (new_parsed, new_name) = busy_name(to.path)?;
         if old_parsed.directory || new_parsed.directory {
-            let attributes = self.stat(
-                At {
-                    path: trimmed(from.path),
-                    ..from
-                },
-                false,
-            )?;
+            let attributes = self.stat(At { path: trimmed(from.path), ..from }, false)?;
             if !attributes.is_directory() {
                 return Err(Error::Refused(Errno::ENOTDIR));
             }
         }
         if no_replace {
-            match self.stat(
-                At {
-                    path: trimmed(to.path),
-                    ..to
-                },
-                false,
-            ) {
+            match self.stat(At { path: trimmed(to.path), ..to }, false) {
                 Ok(_) => return Err(Error::Refused(Errno::EEXIST)),
                 Err(Error::Refused(Errno::ENOENT)) => {}
                 Err(error) => return Err(error),
@@ -196,12 +155,7 @@ impl Session {
             self.attempt(Repeat::OnlyUnsent, |live| {
                 let old_dir = self.parent(live, from, &old_parsed)?;
                 let outcome = self.parent(live, to, &new_parsed).and_then(|new_dir| {
-                    let request = Request::Renameat {
-                        old_dir,
-                        old_name,
-                        new_dir,
-                        new_name,
-                    };
+                    let request = Request::Renameat { old_dir, old_name, new_dir, new_name };
                     let outcome = live.connection.call(&request).map(|_| ());
                     live.clunk(new_dir);
                     outcome
@@ -227,10 +181,7 @@ impl Session {
         new_parsed: &Parsed<'_>,
         name: &[u8],
     ) -> Result<()> {
-        let old_parsed = Parsed {
-            directory: false,
-            ..old_parsed.clone()
-        };
+        let old_parsed = Parsed { directory: false, ..old_parsed.clone() };
         self.attempt(Repeat::OnlyUnsent, |live| {
             let fid = self.node(live, from, &old_parsed, false)?.fid;
             let outcome = self.parent(live, to, new_parsed).and_then(|dir| {
@@ -256,10 +207,7 @@ impl Session {
         self.attempt(Repeat::OnlyUnsent, |live| {
             let fid = self.node(live, from, &old_parsed, follow)?.fid;
             let outcome = self.parent(live, to, &new_parsed).and_then(|dir| {
-                let outcome = live
-                    .connection
-                    .call(&Request::Link { dir, fid, name })
-                    .map(|_| ());
+                let outcome = live.connection.call(&Request::Link { dir, fid, name }).map(|_| ());
                 live.clunk(dir);
                 outcome
             });
@@ -274,23 +222,16 @@ impl Session {
     /// As readlink(2); and as [`Session::stat`].
     pub fn read_link(&self, at: At<'_>) -> Result<Vec<u8>> {
         let request = |fid| vec![Request::Readlink { fid }];
-        self.on_node(
-            at,
-            Repeat::Safe,
-            false,
-            false,
-            &request,
-            |live, mut reached| {
-                if !reached.qid.kind.contains(QidType::SYMLINK) {
-                    return Err(Error::Refused(Errno::EINVAL));
-                }
-                let body = one(&mut reached)?;
-                match live.reply(&body)? {
-                    Reply::Readlink { target } => Ok(target.to_vec()),
-                    _ => Err(Error::Refused(Errno::EPROTO)),
-                }
-            },
-        )
+        self.on_node(at, Repeat::Safe, false, false, &request, |live, mut reached| {
+            if !reached.qid.kind.contains(QidType::SYMLINK) {
+                return Err(Error::Refused(Errno::EINVAL));
+            }
+            let body = one(&mut reached)?;
+            match live.reply(&body)? {
+                Reply::Readlink { target } => Ok(target.to_vec()),
+                _ => Err(Error::Refused(Errno::EPROTO)),
+            }
+        })
     }
 
     /// Room of the file system at a path.
@@ -299,20 +240,13 @@ impl Session {
     /// As statfs(2); and as [`Session::stat`].
     pub fn statfs(&self, at: At<'_>) -> Result<StatFs> {
         let request = |fid| vec![Request::Statfs { fid }];
-        self.on_node(
-            at,
-            Repeat::Safe,
-            true,
-            false,
-            &request,
-            |live, mut reached| {
-                let body = one(&mut reached)?;
-                match live.reply(&body)? {
-                    Reply::Statfs { statfs } => Ok(statfs),
-                    _ => Err(Error::Refused(Errno::EPROTO)),
-                }
-            },
-        )
+        self.on_node(at, Repeat::Safe, true, false, &request, |live, mut reached| {
+            let body = one(&mut reached)?;
+            match live.reply(&body)? {
+                Reply::Statfs { statfs } => Ok(statfs),
+                _ => Err(Error::Refused(Errno::EPROTO)),
+            }
+        })
     }
 
     /// The value of an extended attribute; with an empty name the names of all, each ended by a
@@ -394,6 +328,8 @@ impl Session {
             follow,
             careful,
             keep: false,
+            // Programs look for files that are not there all the time.
+            alone: true,
             requests,
             eager: None,
         };
@@ -416,12 +352,11 @@ impl Session {
             follow,
             careful: false,
             keep: true,
+            alone: false,
             requests: &|_| Vec::new(),
             eager: None,
         };
-        Self::resolve(live, at, parsed, &plan, |outcome, base| {
-            found(live, base, outcome)
-        })
+        Self::resolve(live, at, parsed, &plan, |outcome, base| found(live, base, outcome))
     }
 
     /// A fid at the directory that holds the last component.
@@ -442,6 +377,7 @@ impl Session {
             follow: true,
             careful: false,
             keep: false,
+            alone: false,
             requests: &requests,
             eager: None,
         };
@@ -478,19 +414,12 @@ fn busy_name(path: &[u8]) -> Result<(Parsed<'_>, &[u8])> {
 pub(crate) fn parent_of<'a>(parsed: &Parsed<'a>) -> Parsed<'a> {
     let mut names = parsed.names.clone();
     names.pop();
-    Parsed {
-        names,
-        directory: false,
-        end: End::Name,
-    }
+    Parsed { names, directory: false, end: End::Name }
 }
 
 /// A path without the slashes at its end.
 fn trimmed(path: &[u8]) -> &[u8] {
-    let len = path
-        .iter()
-        .rposition(|byte| *byte != b'/')
-        .map_or(0, |last| last + 1);
+    let len = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
     &path[..len]
 }
 
@@ -510,27 +439,19 @@ pub(crate) fn group() -> u32 {
 }
 
 pub(crate) fn getattr(fid: Fid) -> Vec<Request<'static>> {
-    vec![Request::Getattr {
-        fid,
-        mask: GetattrMask::BASIC,
-    }]
+    vec![Request::Getattr { fid, mask: GetattrMask::BASIC }]
 }
 
 /// The reply to a plan of one request.
 fn one(reached: &mut Reached) -> Result<Body> {
-    reached
-        .replies
-        .pop()
-        .unwrap_or(Err(Error::Refused(Errno::EPROTO)))
+    reached.replies.pop().unwrap_or(Err(Error::Refused(Errno::EPROTO)))
 }
 
 /// Insists that the path exists.
 pub(crate) fn found(live: &Live, base: Fid, outcome: Outcome<'_>) -> Result<Reached> {
     match outcome {
         Outcome::Reached(reached) => Ok(reached),
-        Outcome::Missing(Missing {
-            errno: Some(errno), ..
-        }) => Err(Error::Refused(errno)),
+        Outcome::Missing(Missing { errno: Some(errno), .. }) => Err(Error::Refused(errno)),
         Outcome::Missing(missing) => {
             let names: Vec<&[u8]> = missing.names.iter().map(Cow::as_ref).collect();
             let errno = match names.split_last() {

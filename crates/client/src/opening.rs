@@ -63,26 +63,18 @@ impl Session {
         }
         if flags.contains(O_PATH) {
             let flags = flags & (O_PATH | OpenFlags::DIRECTORY | OpenFlags::NOFOLLOW);
-            return self.attempt(Repeat::Safe, |live| {
-                self.open_found(live, at, &parsed, flags)
-            });
+            return self.attempt(Repeat::Safe, |live| self.open_found(live, at, &parsed, flags));
         }
         let flags = OpenFlags::from_bits_retain(flags.bits() & SENT_FLAGS);
         if !creates {
-            return self.attempt(Repeat::Safe, |live| {
-                self.open_found(live, at, &parsed, flags)
-            });
+            return self.attempt(Repeat::Safe, |live| self.open_found(live, at, &parsed, flags));
         }
         if parsed.directory || parsed.end == End::Nothing {
             return Err(Error::Refused(Errno::EISDIR));
         }
         let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
         // Creating with EXCLUSIVE a second time would fail where the first succeeded.
-        let repeat = if exclusive {
-            Repeat::OnlyUnsent
-        } else {
-            Repeat::Safe
-        };
+        let repeat = if exclusive { Repeat::OnlyUnsent } else { Repeat::Safe };
         self.attempt(repeat, |live| {
             if exclusive {
                 return self.create_in_parent(live, at, &parsed, flags, mode);
@@ -106,9 +98,7 @@ impl Session {
         parsed: &Parsed<'_>,
         flags: OpenFlags,
     ) -> Result<Opened> {
-        self.open_with(live, at, parsed, flags, |outcome, base| {
-            found(live, base, outcome)
-        })
+        self.open_with(live, at, parsed, flags, |outcome, base| found(live, base, outcome))
     }
 
     fn open_or_create(
@@ -120,19 +110,16 @@ impl Session {
         mode: u32,
     ) -> Result<Opened> {
         let mut created = None;
-        let opened = self.open_with(
-            live,
-            at,
-            parsed,
-            flags - OpenFlags::CREATE,
-            |outcome, base| match outcome {
-                Outcome::Missing(missing) => {
-                    created = Some(self.create(live, base, missing, flags, mode)?);
-                    Err(Error::Refused(Errno::ENOENT))
+        let opened =
+            self.open_with(live, at, parsed, flags - OpenFlags::CREATE, |outcome, base| {
+                match outcome {
+                    Outcome::Missing(missing) => {
+                        created = Some(self.create(live, base, missing, flags, mode)?);
+                        Err(Error::Refused(Errno::ENOENT))
+                    }
+                    reached @ Outcome::Reached(_) => found(live, base, reached),
                 }
-                reached @ Outcome::Reached(_) => found(live, base, reached),
-            },
-        );
+            });
         match created {
             Some(created) => Ok(created),
             None => opened,
@@ -155,18 +142,10 @@ impl Session {
         let listed = Cell::new(None);
         let requests = |fid| {
             let mut requests: Vec<Request<'_>> = Vec::with_capacity(3);
-            listed.set(if as_directory {
-                live.new_fid().ok()
-            } else {
-                None
-            });
+            listed.set(if as_directory { live.new_fid().ok() } else { None });
             let opened = listed.get().unwrap_or(fid);
             if let Some(new_fid) = listed.get() {
-                requests.push(Request::Walk {
-                    fid,
-                    new_fid,
-                    names: p9::Names::collect([]),
-                });
+                requests.push(Request::Walk { fid, new_fid, names: p9::Names::collect([]) });
             }
             if !place_only {
                 requests.push(Request::Lopen { fid: opened, flags });
@@ -177,11 +156,7 @@ impl Session {
         let count = FIRST_READ_COUNT
             .min(self.options().read_ahead_max)
             .min(live.connection.payload_max()) as u32;
-        let first = move |fid| Request::Read {
-            fid,
-            offset: 0,
-            count,
-        };
+        let first = move |fid| Request::Read { fid, offset: 0, count };
         // A program that opens for reading and writing may want neither yet, and would find the time
         // of last access changed.
         let reads_first = flags.reads()
@@ -195,6 +170,7 @@ impl Session {
             // Emptying what a link that a service follows by itself leads to cannot be undone.
             careful: flags.contains(OpenFlags::TRUNCATE),
             keep: true,
+            alone: true,
             requests: &requests,
             eager: if reads_first { Some(&first) } else { None },
         };
@@ -206,26 +182,16 @@ impl Session {
                     return Err(error);
                 }
             };
-            let first = reached
-                .eager
-                .take()
-                .map(|ticket| FirstRead::new(&live.connection, ticket, count));
+            let first =
+                reached.eager.take().map(|ticket| FirstRead::new(&live.connection, ticket, count));
             let fid = listed.get().unwrap_or(reached.fid);
             match opened_attributes(live, &reached, flags, place_only) {
                 Ok(attributes) => {
-                    let qid = if reached.path.is_empty() {
-                        attributes.qid
-                    } else {
-                        reached.qid
-                    };
+                    let qid = if reached.path.is_empty() { attributes.qid } else { reached.qid };
                     let place = listed.get().map(|_| reached.fid);
                     let path = std::mem::take(&mut reached.path);
                     let handle = Handle::new(self, live, fid, place, path, flags, qid);
-                    Ok(Opened {
-                        handle,
-                        attributes,
-                        first,
-                    })
+                    Ok(Opened { handle, attributes, first })
                 }
                 Err(error) => {
                     live.clunk(reached.fid);
@@ -250,20 +216,9 @@ impl Session {
             return Err(Error::Refused(Errno::EISDIR));
         };
         let fid = live.new_fid()?;
-        let mut requests = vec![Request::Lcreate {
-            fid,
-            name,
-            flags,
-            mode,
-            gid: group(),
-        }];
+        let mut requests = vec![Request::Lcreate { fid, name, flags, mode, gid: group() }];
         requests.extend(getattr(fid));
-        let tail = Tail {
-            requests,
-            eager: None,
-            keep: true,
-            careful: false,
-        };
+        let tail = Tail { requests, keep: true, ..Tail::default() };
         let step = live.step(base, parents, fid, tail)?;
         if !step.walked.complete {
             return Err(Error::Refused(step.walked.errno.unwrap_or(Errno::ENOENT)));
@@ -284,13 +239,7 @@ impl Session {
             return Err(Error::Refused(Errno::EEXIST));
         };
         let requests = |fid| {
-            let mut requests = vec![Request::Lcreate {
-                fid,
-                name,
-                flags,
-                mode,
-                gid: group(),
-            }];
+            let mut requests = vec![Request::Lcreate { fid, name, flags, mode, gid: group() }];
             requests.extend(getattr(fid));
             requests
         };
@@ -298,6 +247,7 @@ impl Session {
             follow: true,
             careful: false,
             keep: true,
+            alone: false,
             requests: &requests,
             eager: None,
         };
@@ -329,11 +279,7 @@ impl Session {
         match outcome {
             Ok((qid, attributes)) => {
                 let handle = Handle::new(self, live, fid, None, path, flags, qid);
-                Ok(Opened {
-                    handle,
-                    attributes,
-                    first: None,
-                })
+                Ok(Opened { handle, attributes, first: None })
             }
             Err(error) => {
                 live.clunk(fid);

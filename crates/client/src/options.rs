@@ -21,6 +21,18 @@ pub struct Options {
     pub uname: String,
 }
 
+impl From<&address::ClientOptions> for Options {
+    fn from(settings: &address::ClientOptions) -> Self {
+        Self {
+            msize: settings.msize_bytes,
+            read_ahead_max: usize::try_from(settings.read_ahead_bytes).unwrap_or(usize::MAX),
+            write_behind_max: usize::try_from(settings.write_behind_bytes).unwrap_or(usize::MAX),
+            reconnect_for: Duration::from_secs(settings.reconnect_seconds.into()),
+            ..Self::default()
+        }
+    }
+}
+
 impl Default for Options {
     fn default() -> Self {
         Self {

@@ -52,15 +52,8 @@ impl<'a> Parsed<'a> {
         if path.len() >= PATH_MAX {
             return Err(Errno::ENAMETOOLONG);
         }
-        let mut parsed = Self {
-            names: Vec::with_capacity(8),
-            directory: false,
-            end: End::Nothing,
-        };
-        for name in path
-            .split(|byte| *byte == b'/')
-            .filter(|name| !name.is_empty())
-        {
+        let mut parsed = Self { names: Vec::with_capacity(8), directory: false, end: End::Nothing };
+        for name in path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()) {
             if name.len() > NAME_MAX {
                 return Err(Errno::ENAMETOOLONG);
             }
@@ -82,21 +75,13 @@ impl<'a> Parsed<'a> {
     }
 
     pub(crate) fn pieces(&self, from_link: bool) -> VecDeque<Piece<'a>> {
-        self.names
-            .iter()
-            .map(|name| Piece {
-                name: Cow::Borrowed(*name),
-                from_link,
-            })
-            .collect()
+        self.names.iter().map(|name| Piece { name: Cow::Borrowed(*name), from_link }).collect()
     }
 }
 
 /// The names of a path that has no `.` or `..`.
 pub(crate) fn names_of(path: &[u8]) -> Vec<&[u8]> {
-    path.split(|byte| *byte == b'/')
-        .filter(|name| !name.is_empty())
-        .collect()
+    path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect()
 }
 
 /// Names joined by slashes, without a leading one.

@@ -31,6 +31,8 @@ pub(crate) struct Plan<'p> {
     pub(crate) careful: bool,
     /// The fid stays with the caller.
     pub(crate) keep: bool,
+    /// See [`Tail::alone`].
+    pub(crate) alone: bool,
     pub(crate) requests: &'p dyn Fn(Fid) -> Vec<Request<'p>>,
     pub(crate) eager: Option<&'p dyn Fn(Fid) -> Request<'p>>,
 }
@@ -88,10 +90,7 @@ impl<'a> Resolver<'a> {
     /// Goes to the end of the path and makes the plan's requests there.
     pub(crate) fn run(&mut self, plan: &Plan<'_>) -> Result<Outcome<'a>> {
         loop {
-            let up = self
-                .pending
-                .iter()
-                .position(|piece| piece.name.as_ref() == b"..");
+            let up = self.pending.iter().position(|piece| piece.name.as_ref() == b"..");
             let len = up.unwrap_or(self.pending.len());
             if up.is_none() {
                 if let Some(outcome) = self.last_run(plan)? {
@@ -114,12 +113,7 @@ impl<'a> Resolver<'a> {
         let fid = self.live.new_fid()?;
         let names = self.names(len);
         let names: Vec<&[u8]> = names.iter().map(Cow::as_ref).collect();
-        let tail = Tail {
-            requests: Vec::new(),
-            eager: None,
-            keep: false,
-            careful: false,
-        };
+        let tail = Tail::default();
         let walked = self.live.step(self.start.fid, &names, fid, tail)?.walked;
         let total = names.len();
         if let Some(link) = walked.first_link() {
@@ -132,8 +126,7 @@ impl<'a> Resolver<'a> {
         if !walked.end().kind.contains(QidType::DIR) {
             return Err(Error::Refused(Errno::ENOTDIR));
         }
-        self.resolved
-            .extend(self.pending.drain(..len).map(|piece| piece.name));
+        self.resolved.extend(self.pending.drain(..len).map(|piece| piece.name));
         Ok(true)
     }
 
@@ -147,14 +140,11 @@ impl<'a> Resolver<'a> {
         let names: Vec<&[u8]> = all.iter().map(Cow::as_ref).collect();
         let total = names.len();
         let tail = Tail {
-            requests: if careful {
-                Vec::new()
-            } else {
-                (plan.requests)(fid)
-            },
+            requests: if careful { Vec::new() } else { (plan.requests)(fid) },
             eager: plan.eager.filter(|_| !careful).map(|eager| eager(fid)),
             keep: plan.keep || careful,
             careful,
+            alone: plan.alone,
         };
         let step = live.step(self.start.fid, &names, fid, tail)?;
         let follow = plan.follow || self.directory;
@@ -184,11 +174,7 @@ impl<'a> Resolver<'a> {
             if walked.qids.len() + 1 == total && parent_is_directory && absent {
                 let errno = walked.errno;
                 drop(names);
-                return Ok(Some(Outcome::Missing(Missing {
-                    names: all,
-                    errno,
-                    path,
-                })));
+                return Ok(Some(Outcome::Missing(Missing { names: all, errno, path })));
             }
             return Err(Error::Refused(self.why(walked, total)?));
         }
@@ -205,13 +191,7 @@ impl<'a> Resolver<'a> {
                 live.clunk(fid);
             }
         }
-        Ok(Some(Outcome::Reached(Reached {
-            fid,
-            qid,
-            replies,
-            eager,
-            path,
-        })))
+        Ok(Some(Outcome::Reached(Reached { fid, qid, replies, eager, path })))
     }
 
     /// Names from the start to the end of the first `len` pending components.
@@ -230,11 +210,7 @@ impl<'a> Resolver<'a> {
     /// Goes to the parent of what is resolved. The root is its own parent, as in a chroot(2); but
     /// a symbolic link that leaves its export means a file that is not ours to guess.
     fn go_up(&mut self, from_link: bool) -> Result<()> {
-        let ups = self
-            .resolved
-            .iter()
-            .take_while(|name| name.as_ref() == b"..")
-            .count();
+        let ups = self.resolved.iter().take_while(|name| name.as_ref() == b"..").count();
         let below = self.resolved.len() - ups;
         let depth = (self.start.way.len() + below).saturating_sub(ups);
         if from_link && depth <= self.start.floor {
@@ -259,8 +235,7 @@ impl<'a> Resolver<'a> {
             return Err(Error::Refused(Errno::ENOENT));
         };
         let target = self.target_of(index + 1)?;
-        self.resolved
-            .extend(self.pending.drain(..before).map(|piece| piece.name));
+        self.resolved.extend(self.pending.drain(..before).map(|piece| piece.name));
         self.pending.pop_front();
         let parsed = Parsed::new(&target).map_err(Error::Refused)?;
         if target.first() == Some(&b'/') {
@@ -277,10 +252,7 @@ impl<'a> Resolver<'a> {
             self.directory |= parsed.directory;
         }
         for name in parsed.names.into_iter().rev() {
-            self.pending.push_front(Piece {
-                name: Cow::Owned(name.to_vec()),
-                from_link: true,
-            });
+            self.pending.push_front(Piece { name: Cow::Owned(name.to_vec()), from_link: true });
         }
         Ok(())
     }
@@ -291,12 +263,7 @@ impl<'a> Resolver<'a> {
         let names: Vec<&[u8]> = names.iter().map(Cow::as_ref).collect();
         let fid = self.live.new_fid()?;
         let requests = vec![Request::Readlink { fid }];
-        let tail = Tail {
-            requests,
-            eager: None,
-            keep: false,
-            careful: false,
-        };
+        let tail = Tail { requests, ..Tail::default() };
         let mut step = self.live.step(self.start.fid, &names, fid, tail)?;
         if !step.walked.complete {
             return Err(Error::Refused(step.walked.errno.unwrap_or(Errno::ENOENT)));
@@ -318,11 +285,7 @@ impl<'a> Resolver<'a> {
             return Ok(errno);
         }
         let reached = walked.qids.len();
-        if walked
-            .qids
-            .last()
-            .is_some_and(|qid| !qid.kind.contains(QidType::DIR))
-        {
+        if walked.qids.last().is_some_and(|qid| !qid.kind.contains(QidType::DIR)) {
             return Ok(Errno::ENOTDIR);
         }
         let names = self.names(total - self.resolved.len());
@@ -334,23 +297,13 @@ impl<'a> Resolver<'a> {
 /// The reason why `name` in the directory at `parents` cannot be reached.
 pub(crate) fn why_not(live: &Live, base: Fid, parents: &[&[u8]], name: &[u8]) -> Result<Errno> {
     let parent = live.new_fid()?;
-    let tail = Tail {
-        requests: Vec::new(),
-        eager: None,
-        keep: true,
-        careful: true,
-    };
+    let tail = Tail { keep: true, careful: true, ..Tail::default() };
     let to_parent = live.step(base, parents, parent, tail)?;
     if !to_parent.walked.complete {
         return Ok(to_parent.walked.errno.unwrap_or(Errno::ENOENT));
     }
     let fid = live.new_fid()?;
-    let tail = Tail {
-        requests: Vec::new(),
-        eager: None,
-        keep: false,
-        careful: false,
-    };
+    let tail = Tail::default();
     let last = live.step(parent, &[name], fid, tail)?;
     live.clunk(parent);
     Ok(last.walked.errno.unwrap_or(Errno::ENOENT))

@@ -20,6 +20,9 @@ use crate::siblings::Registry;
 const BACK_OFF_MIN: Duration = Duration::from_millis(20);
 const BACK_OFF_MAX: Duration = Duration::from_millis(500);
 
+/// For how long a service may keep a new connection waiting for the answer to `Tversion`.
+const NEGOTIATION_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// Whether a request may be made twice when its connection broke before the reply came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repeat {
@@ -50,10 +53,7 @@ impl<'a> At<'a> {
     /// A path from an open directory.
     #[must_use]
     pub fn dir(dir: &'a Handle, path: &'a [u8]) -> Self {
-        Self {
-            dir: Some(dir),
-            path,
-        }
+        Self { dir: Some(dir), path }
     }
 }
 
@@ -151,15 +151,8 @@ impl Session {
 
     /// The connection in use, if one is up.
     pub(crate) fn current(&self) -> Option<Arc<Live>> {
-        let current = self
-            .line()
-            .current
-            .read()
-            .unwrap_or_else(PoisonError::into_inner);
-        current
-            .as_ref()
-            .filter(|live| !live.connection.is_broken())
-            .cloned()
+        let current = self.line().current.read().unwrap_or_else(PoisonError::into_inner);
+        current.as_ref().filter(|live| !live.connection.is_broken()).cloned()
     }
 
     /// The connection in use, or a new one.
@@ -187,10 +180,7 @@ impl Session {
         loop {
             match self.dial_once() {
                 Ok(live) => {
-                    *dialing = Dialing {
-                        connected_once: true,
-                        ..Dialing::default()
-                    };
+                    *dialing = Dialing { connected_once: true, ..Dialing::default() };
                     return Ok(live);
                 }
                 Err(error) if !dialing.connected_once => {
@@ -211,8 +201,12 @@ impl Session {
     }
 
     fn dial_once(&self) -> Result<Live> {
-        let link = self.dial.dial(self.options.request_timeout)?;
+        let timeout = self.options.request_timeout;
+        let link = self.dial.dial(timeout)?;
+        // Whatever a service may be busy with later, it says at once what it speaks.
+        link.limit_waits(timeout.min(NEGOTIATION_TIMEOUT));
         let connection = Connection::negotiate(link, &self.dial.peer(), self.options.msize)?;
+        connection.limit_waits(timeout);
         let generation = self.generations.fetch_add(1, Ordering::Relaxed);
         Ok(Live::new(connection, generation, &self.options.uname))
     }
@@ -266,32 +260,15 @@ impl Session {
             None => {
                 let root = live.root_of(&parsed.names)?;
                 let way: Vec<&[u8]> = root.prefix.iter().map(Vec::as_slice).collect();
-                let below = Parsed {
-                    names: parsed.names[way.len()..].to_vec(),
-                    ..parsed.clone()
-                };
+                let below = Parsed { names: parsed.names[way.len()..].to_vec(), ..parsed.clone() };
                 let floor = way.len().max(1);
-                run(
-                    Start {
-                        fid: root.fid,
-                        way: &way,
-                        floor,
-                    },
-                    &below,
-                )
+                run(Start { fid: root.fid, way: &way, floor }, &below)
             }
             Some(dir) => {
                 let fid = dir.place(live)?;
                 let location = dir.location();
                 let way = names_of(&location);
-                run(
-                    Start {
-                        fid,
-                        way: &way,
-                        floor: dir.floor(live, &way)?,
-                    },
-                    parsed,
-                )
+                run(Start { fid, way: &way, floor: dir.floor(live, &way)? }, parsed)
             }
         }
     }

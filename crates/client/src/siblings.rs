@@ -61,11 +61,10 @@ impl Registry {
         }
     }
 
-    /// Drops what the files with one identity (`Qid::path`) have cached, after it was changed by
+    /// Drops what all open files have cached, after one of them, who knows which, was changed by
     /// path.
-    pub fn invalidate(&self, qid_path: u64) {
-        let siblings = lock(&self.files).get(&qid_path).cloned();
-        for core in siblings.map(|siblings| siblings.members()).unwrap_or_default() {
+    pub fn invalidate_all(&self) {
+        for core in self.cores() {
             core.lock().forget_reads();
         }
     }
@@ -156,12 +155,16 @@ impl Siblings {
     }
 
     /// The epoch that a new member has seen. Call it after joining: from then on every write of
-    /// others is noted.
-    pub(crate) fn first_epoch(&self, core: &Core) -> Option<u64> {
-        let epoch = self.epoch();
-        for other in self.others(core) {
+    /// others is noted. `writes`: the file was opened for writing, which may have emptied it.
+    pub(crate) fn first_epoch(&self, core: &Core, writes: bool) -> Option<u64> {
+        let mut epoch = self.epoch();
+        let others = self.others(core);
+        for other in &others {
             // A write that began when the other was alone is over when its lock can be had.
             drop(other.lock());
+        }
+        if writes && !others.is_empty() {
+            epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
         }
         (!self.written.load(Ordering::Acquire)).then_some(epoch)
     }

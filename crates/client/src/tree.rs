@@ -22,12 +22,7 @@ impl Handle {
     pub fn walk(&self, names: &[&[u8]]) -> Result<(Vec<Qid>, Option<Handle>)> {
         self.session().attempt(Repeat::Safe, |live| {
             let fid = live.new_fid()?;
-            let tail = Tail {
-                requests: Vec::new(),
-                eager: None,
-                keep: true,
-                careful: false,
-            };
+            let tail = Tail { keep: true, ..Tail::default() };
             let walked = live.step(self.place(live)?, names, fid, tail)?.walked;
             if walked.complete {
                 let qid = walked.qids.last().copied().unwrap_or(self.qid());
@@ -49,12 +44,7 @@ impl Handle {
         self.session().attempt(Repeat::Safe, |live| {
             let fid = live.new_fid()?;
             let requests = vec![Request::Lopen { fid, flags }];
-            let tail = Tail {
-                requests,
-                eager: None,
-                keep: true,
-                careful: false,
-            };
+            let tail = Tail { requests, keep: true, ..Tail::default() };
             let mut step = live.step(self.place(live)?, &[], fid, tail)?;
             if !step.walked.complete {
                 return Err(Error::Refused(step.walked.errno.unwrap_or(Errno::ESTALE)));
@@ -84,27 +74,12 @@ impl Handle {
         mode: u32,
     ) -> Result<(Handle, Handle)> {
         let exclusive = flags.contains(OpenFlags::EXCLUSIVE);
-        let repeat = if exclusive {
-            Repeat::OnlyUnsent
-        } else {
-            Repeat::Safe
-        };
+        let repeat = if exclusive { Repeat::OnlyUnsent } else { Repeat::Safe };
         self.session().attempt(repeat, |live| {
             let dir = self.place(live)?;
             let fid = live.new_fid()?;
-            let requests = vec![Request::Lcreate {
-                fid,
-                name,
-                flags,
-                mode,
-                gid: group(),
-            }];
-            let tail = Tail {
-                requests,
-                eager: None,
-                keep: true,
-                careful: false,
-            };
+            let requests = vec![Request::Lcreate { fid, name, flags, mode, gid: group() }];
+            let tail = Tail { requests, keep: true, ..Tail::default() };
             let mut step = live.step(dir, &[], fid, tail)?;
             if !step.walked.complete {
                 return Err(Error::Refused(step.walked.errno.unwrap_or(Errno::ESTALE)));
@@ -124,12 +99,7 @@ impl Handle {
             // A fid that was opened cannot be walked from (walk(5)), so the place has its own. It
             // is the same file unless somebody moved it just now; then it is found at its next use.
             let place = live.new_fid()?;
-            let tail = Tail {
-                requests: Vec::new(),
-                eager: None,
-                keep: true,
-                careful: false,
-            };
+            let tail = Tail { keep: true, ..Tail::default() };
             let walked = live.step(dir, &[name], place, tail)?.walked;
             match walked.qids.last() {
                 Some(found) if walked.complete && found.path == qid.path => {
@@ -152,12 +122,7 @@ impl Handle {
     pub fn make_directory_here(&self, name: &[u8], mode: u32) -> Result<Qid> {
         self.once(|live| {
             let dir = self.place(live)?;
-            let body = live.connection.call(&Request::Mkdir {
-                dir,
-                name,
-                mode,
-                gid: group(),
-            })?;
+            let body = live.connection.call(&Request::Mkdir { dir, name, mode, gid: group() })?;
             match live.reply(&body)? {
                 Reply::Mkdir { qid } => Ok(qid),
                 _ => Err(Error::Refused(Errno::EPROTO)),
@@ -172,12 +137,7 @@ impl Handle {
     pub fn symlink_here(&self, name: &[u8], target: &[u8]) -> Result<Qid> {
         self.once(|live| {
             let dir = self.place(live)?;
-            let request = Request::Symlink {
-                dir,
-                name,
-                target,
-                gid: group(),
-            };
+            let request = Request::Symlink { dir, name, target, gid: group() };
             let body = live.connection.call(&request)?;
             match live.reply(&body)? {
                 Reply::Symlink { qid } => Ok(qid),
@@ -193,9 +153,7 @@ impl Handle {
     pub fn link_here(&self, existing: &Handle, name: &[u8]) -> Result<()> {
         self.once(|live| {
             let (dir, fid) = (self.place(live)?, existing.place(live)?);
-            live.connection
-                .call(&Request::Link { dir, fid, name })
-                .map(|_| ())
+            live.connection.call(&Request::Link { dir, fid, name }).map(|_| ())
         })
     }
 
@@ -207,21 +165,12 @@ impl Handle {
         self.once(|live| {
             let (old_dir, new_dir) = (self.place(live)?, new_dir.place(live)?);
             let (old_name, new_name) = (old, new);
-            let request = Request::Renameat {
-                old_dir,
-                old_name,
-                new_dir,
-                new_name,
-            };
+            let request = Request::Renameat { old_dir, old_name, new_dir, new_name };
             match live.connection.call(&request) {
                 Err(Error::Refused(Errno::EOPNOTSUPP)) => {
                     // The older request, which takes the file itself.
                     self.on_child(live, old_dir, old, |fid, _| {
-                        let request = Request::Rename {
-                            fid,
-                            dir: new_dir,
-                            name: new,
-                        };
+                        let request = Request::Rename { fid, dir: new_dir, name: new };
                         let outcome = live.connection.call(&request).map(|_| ());
                         live.clunk(fid);
                         outcome
@@ -240,10 +189,7 @@ impl Handle {
         let flags = if directory { UNLINK_DIRECTORY } else { 0 };
         self.once(|live| {
             let dir = self.place(live)?;
-            match live
-                .connection
-                .call(&Request::Unlinkat { dir, name, flags })
-            {
+            match live.connection.call(&Request::Unlinkat { dir, name, flags }) {
                 Err(Error::Refused(Errno::EOPNOTSUPP)) => {
                     // The older request, which takes what there is.
                     self.on_child(live, dir, name, |fid, qid| {
@@ -271,9 +217,7 @@ impl Handle {
     /// As readlink(2), and as [`Handle::with`].
     pub fn read_link_here(&self) -> Result<Vec<u8>> {
         self.session().attempt(Repeat::Safe, |live| {
-            let body = live.connection.call(&Request::Readlink {
-                fid: self.place(live)?,
-            })?;
+            let body = live.connection.call(&Request::Readlink { fid: self.place(live)? })?;
             match live.reply(&body)? {
                 Reply::Readlink { target } => Ok(target.to_vec()),
                 _ => Err(Error::Refused(Errno::EPROTO)),
@@ -293,12 +237,7 @@ impl Handle {
         work: impl FnOnce(Fid, Qid) -> Result<()>,
     ) -> Result<()> {
         let fid = live.new_fid()?;
-        let tail = Tail {
-            requests: Vec::new(),
-            eager: None,
-            keep: true,
-            careful: true,
-        };
+        let tail = Tail { keep: true, careful: true, ..Tail::default() };
         let walked = live.step(dir, &[name], fid, tail)?.walked;
         match walked.qids.last() {
             Some(qid) if walked.complete => work(fid, *qid),

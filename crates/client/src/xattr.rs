@@ -23,11 +23,7 @@ pub(crate) fn get<'r>(
     let count = VALUE_MAX.min(connection.payload_max()) as u32;
     vec![
         Request::Xattrwalk { fid, new_fid, name },
-        Request::Read {
-            fid: new_fid,
-            offset: 0,
-            count,
-        },
+        Request::Read { fid: new_fid, offset: 0, count },
     ]
 }
 
@@ -61,16 +57,11 @@ fn rest_of_value(
     if size == 0 {
         return Ok(Vec::new());
     }
-    let mut value = first
-        .unwrap_or(Err(Error::Refused(Errno::EPROTO)))?
-        .data()
-        .to_vec();
+    let mut value = first.unwrap_or(Err(Error::Refused(Errno::EPROTO)))?.data().to_vec();
     while value.len() < size {
         let count = (size - value.len()).min(live.connection.payload_max()) as u32;
         let offset = value.len() as u64;
-        let body = live
-            .connection
-            .call(&Request::Read { fid, offset, count })?;
+        let body = live.connection.call(&Request::Read { fid, offset, count })?;
         if body.data().is_empty() {
             return Err(Error::Refused(Errno::EIO));
         }
@@ -91,19 +82,10 @@ pub(crate) fn create<'r>(
     if value.len() > VALUE_MAX {
         return Err(Error::Refused(Errno::E2BIG));
     }
-    let mut requests = vec![Request::Xattrcreate {
-        fid,
-        name,
-        size: value.len() as u64,
-        flags,
-    }];
+    let mut requests = vec![Request::Xattrcreate { fid, name, size: value.len() as u64, flags }];
     for (index, part) in value.chunks(connection.payload_max()).enumerate() {
         let offset = (index * connection.payload_max()) as u64;
-        requests.push(Request::Write {
-            fid,
-            offset,
-            data: Data(part),
-        });
+        requests.push(Request::Write { fid, offset, data: Data(part) });
     }
     requests.push(Request::Clunk { fid });
     Ok(requests)

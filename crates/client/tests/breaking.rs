@@ -2,6 +2,7 @@
 
 mod fake;
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use client::{At, Error, Handle, Lock, Repeat, Session};
@@ -21,10 +22,7 @@ fn fake() -> Fake {
 }
 
 fn open(session: &std::sync::Arc<Session>, flags: OpenFlags) -> Handle {
-    session
-        .open(At::root(FILE.as_bytes()), flags, 0)
-        .expect("open")
-        .handle
+    session.open(At::root(FILE.as_bytes()), flags, 0).expect("open").handle
 }
 
 fn read(handle: &Handle, target: &mut [u8]) -> client::Result<usize> {
@@ -53,11 +51,7 @@ fn reads_and_writes_go_on_after_a_break_in_the_middle() {
         let handle = open(&session, OpenFlags::READ_WRITE | OpenFlags::TRUNCATE);
         for kind in [WRITE, READ, GETATTR] {
             // The reopening after the first break starts the counts of a connection again.
-            let nth = if kind == GETATTR && fake.dials() == 1 {
-                2
-            } else {
-                1
-            };
+            let nth = if kind == GETATTR && fake.dials() == 1 { 2 } else { 1 };
             fake.set(|faults| {
                 faults.drop_before = drop_before.then_some((kind, nth));
                 faults.drop_after = drop_after.then_some((kind, nth));
@@ -87,16 +81,11 @@ fn what_must_not_happen_twice_fails_once_when_its_reply_is_lost() {
     fake.set(|faults| faults.drop_after = Some((MKDIR, 1)));
     assert!(lost(session.make_directory(made, 0o755)));
     assert_eq!(fake.count("Mkdir"), 1);
-    assert_eq!(
-        session.make_directory(made, 0o755),
-        Err(Error::Refused(Errno::EEXIST))
-    );
+    assert_eq!(session.make_directory(made, 0o755), Err(Error::Refused(Errno::EEXIST)));
     fake.set(|faults| faults.drop_before = Some((UNLINKAT, 1)));
     assert!(lost(session.remove(At::root(FILE.as_bytes()), false)));
     assert_eq!(fake.count("Unlinkat"), 1);
-    session
-        .remove(At::root(FILE.as_bytes()), false)
-        .expect("a new connection");
+    session.remove(At::root(FILE.as_bytes()), false).expect("a new connection");
     let exclusive = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::WRITE_ONLY;
     fake.set(|faults| faults.drop_after = Some((14, 1)));
     assert!(lost(session.open(At::root(b"base/new"), exclusive, 0o644)));
@@ -109,16 +98,12 @@ fn what_was_surely_not_sent_is_made_on_a_new_connection() {
     let session = fake.session();
     session.connect().expect("connect");
     fake.cut();
-    session
-        .make_directory(At::root(b"base/made"), 0o755)
-        .expect("mkdir");
+    session.make_directory(At::root(b"base/made"), 0o755).expect("mkdir");
     let handle = open(&session, OpenFlags::WRITE_ONLY | OpenFlags::APPEND);
     fake.cut();
     write(&handle, Repeat::OnlyUnsent, b"!").expect("append");
     fake.cut();
-    session
-        .rename(At::root(FILE.as_bytes()), At::root(b"base/moved"), false)
-        .expect("rename");
+    session.rename(At::root(FILE.as_bytes()), At::root(b"base/moved"), false).expect("rename");
     assert_eq!(fake.dials(), 4);
 }
 
@@ -152,10 +137,7 @@ fn a_file_that_became_another_one_is_stale() {
     let handle = open(&session, OpenFlags::empty());
     fake.replace(FILE, b"somebody else's");
     fake.cut();
-    assert_eq!(
-        read(&handle, &mut [0; 8]),
-        Err(Error::Refused(Errno::ESTALE))
-    );
+    assert_eq!(read(&handle, &mut [0; 8]), Err(Error::Refused(Errno::ESTALE)));
     let again = open(&session, OpenFlags::empty());
     assert_eq!(read(&again, &mut [0; 8]), Ok(8));
 }
@@ -166,13 +148,7 @@ fn a_handle_whose_locks_were_lost_fails_and_others_do_not() {
     let session = fake.session();
     let locked = open(&session, OpenFlags::READ_WRITE);
     let other = open(&session, OpenFlags::READ_WRITE);
-    let lock = Lock {
-        kind: LockKind::WRITE,
-        start: 0,
-        length: 0,
-        process: 1,
-        client: vec![],
-    };
+    let lock = Lock { kind: LockKind::WRITE, start: 0, length: 0, process: 1, client: vec![] };
     locked.lock(&lock, None).expect("lock");
     fake.cut();
     assert_eq!(read(&locked, &mut [0; 8]), Err(Error::Refused(Errno::EIO)));
@@ -185,18 +161,9 @@ fn a_lock_is_waited_for_until_told_to_stop() {
     let fake = fake().with_faults(|faults| faults.lock_held = 3);
     let session = fake.session();
     let handle = open(&session, OpenFlags::READ_WRITE);
-    let lock = Lock {
-        kind: LockKind::WRITE,
-        start: 0,
-        length: 0,
-        process: 1,
-        client: vec![],
-    };
+    let lock = Lock { kind: LockKind::WRITE, start: 0, length: 0, process: 1, client: vec![] };
     assert_eq!(handle.lock(&lock, None), Err(Error::Refused(Errno::EAGAIN)));
-    assert_eq!(
-        handle.lock(&lock, Some(&|| true)),
-        Err(Error::Refused(Errno::EINTR))
-    );
+    assert_eq!(handle.lock(&lock, Some(&|| true)), Err(Error::Refused(Errno::EINTR)));
     // Never held: a break does not make the handle fail.
     fake.cut();
     assert_eq!(handle.lock(&lock, Some(&|| false)), Ok(()));
@@ -211,20 +178,11 @@ fn a_service_that_stays_away_is_an_error_in_time_and_then_at_once() {
     fake.set(|faults| faults.unreachable = true);
     fake.cut();
     let start = Instant::now();
-    assert_eq!(
-        handle.attributes().map_err(|e| e.to_errno()),
-        Err(Errno::EIO)
-    );
+    assert_eq!(handle.attributes().map_err(|e| e.to_errno()), Err(Errno::EIO));
     let waited = start.elapsed();
-    assert!(
-        waited > Duration::from_millis(200) && waited < Duration::from_secs(2),
-        "{waited:?}"
-    );
+    assert!(waited > Duration::from_millis(200) && waited < Duration::from_secs(2), "{waited:?}");
     let dials = fake.dials();
-    assert_eq!(
-        handle.attributes().map_err(|e| e.to_errno()),
-        Err(Errno::EIO)
-    );
+    assert_eq!(handle.attributes().map_err(|e| e.to_errno()), Err(Errno::EIO));
     assert_eq!(fake.dials(), dials + 1);
     fake.set(|faults| faults.unreachable = false);
     assert_eq!(handle.attributes().map(|a| a.size), Ok(FILE.len() as u64));
@@ -275,10 +233,8 @@ fn lies_are_errors_and_the_next_connection_is_believed_again() {
     fn size(frame: &mut [u8], size: u32) {
         frame[..4].copy_from_slice(&size.to_le_bytes());
     }
-    let lies: [(&str, fn(&mut Vec<u8>)); 8] = [
-        ("a tag that nobody has", |frame| {
-            frame[5..7].copy_from_slice(&[0x33, 0x33])
-        }),
+    let lies: [(&str, Lie); 8] = [
+        ("a tag that nobody has", |frame| frame[5..7].copy_from_slice(&[0x33, 0x33])),
         ("a frame larger than agreed", |frame| size(frame, u32::MAX)),
         ("a frame smaller than its header", |frame| size(frame, 3)),
         ("a reply to another request", |frame| frame[4] = 121),
@@ -296,10 +252,7 @@ fn lies_are_errors_and_the_next_connection_is_believed_again() {
         ("more data than asked for", |frame| {
             let tag = p9::Tag(u16::from_le_bytes([frame[5], frame[6]]));
             frame.clear();
-            Reply::Read {
-                data: Data(&[9; 5000]),
-            }
-            .encode(tag, frame);
+            Reply::Read { data: Data(&[9; 5000]) }.encode(tag, frame);
         }),
     ];
     for (what, lie) in lies {
@@ -314,6 +267,63 @@ fn lies_are_errors_and_the_next_connection_is_believed_again() {
         assert_eq!(stat.map_err(|e| e.to_errno()), Err(Errno::EIO), "{what}");
         fake.set(|faults| faults.lie = None);
         assert_eq!(read(&handle, &mut target), Ok(FILE.len()), "{what}");
+    }
+}
+
+/// A change of replies on their way out.
+type Lie = fn(&mut Vec<u8>);
+
+/// State of the noise in replies; the test that uses it prints its seed when it fails.
+static NOISE: AtomicU64 = AtomicU64::new(0);
+
+fn noise() -> u64 {
+    // splitmix64.
+    let mut z = NOISE.fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[allow(clippy::ptr_arg)] // It is a `Lie`.
+fn add_noise(frame: &mut Vec<u8>) {
+    if noise().is_multiple_of(3) {
+        for _ in 0..1 + noise() % 3 {
+            let at = noise() as usize % frame.len();
+            frame[at] = noise() as u8;
+        }
+    }
+}
+
+#[test]
+fn noise_in_replies_is_survived_in_time() {
+    for seed in 0..16 {
+        NOISE.store(seed, Ordering::Relaxed);
+        let fake = fake();
+        let session = fake.session_with(|options| {
+            options.request_timeout = Duration::from_millis(40);
+            options.reconnect_for = Duration::from_millis(40);
+        });
+        let handle = open(&session, OpenFlags::READ_WRITE);
+        let start = Instant::now();
+        fake.set(|faults| faults.lie = Some(add_noise));
+        for _ in 0..4 {
+            // Whatever they answer: no panic, no hang, no memory for what was never sent.
+            let _ = session.stat(At::root(FILE.as_bytes()), true);
+            let _ = session.open(At::root(b"base/dir/other"), OpenFlags::empty(), 0);
+            let _ = read(&handle, &mut [0; 64]);
+            let _ = handle.attributes();
+            let _ = write(&handle, Repeat::Safe, FILE.as_bytes());
+            let _ = session.make_directory(At::root(b"base/made"), 0o755);
+            let directory = session.open(At::root(b"base"), OpenFlags::DIRECTORY, 0);
+            if let Ok(opened) = directory {
+                let _ = opened.handle.read_directory(0, &mut |_| true);
+            }
+        }
+        fake.set(|faults| faults.lie = None);
+        assert!(start.elapsed() < Duration::from_secs(20), "seed {seed}");
+        // Once the noise is over, a new session finds everything in order.
+        let size = fake.session().stat(At::root(FILE.as_bytes()), true).map(|a| a.size);
+        assert_eq!(size, Ok(FILE.len() as u64), "seed {seed}");
     }
 }
 
@@ -362,13 +372,7 @@ fn a_small_message_size_is_kept_to() {
     let payload = handle.with(Repeat::Safe, |connection, _| Ok(connection.payload_max()));
     assert_eq!(payload, Ok(4096));
     let too_much = handle.with(Repeat::Safe, |connection, fid| {
-        connection
-            .call(&Request::Write {
-                fid,
-                offset: 0,
-                data: Data(&[0; 8192]),
-            })
-            .map(|_| ())
+        connection.call(&Request::Write { fid, offset: 0, data: Data(&[0; 8192]) }).map(|_| ())
     });
     assert_eq!(too_much, Err(Error::Refused(Errno::ENAMETOOLONG)));
     assert_eq!(read(&handle, &mut [0; 16]), Ok(FILE.len()));

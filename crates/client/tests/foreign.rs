@@ -20,14 +20,10 @@ impl Drop for Diod {
 
 /// diod serving `export` on a Unix socket, or nothing when it is not installed.
 fn diod(export: &Path, socket: &Path) -> Option<Diod> {
-    let program = ["/usr/sbin/diod", "/usr/bin/diod"]
-        .into_iter()
-        .find(|path| Path::new(path).exists());
+    let program =
+        ["/usr/sbin/diod", "/usr/bin/diod"].into_iter().find(|path| Path::new(path).exists());
     let Some(program) = program else {
-        assert!(
-            std::env::var_os("SLUICE_NEED_FOREIGN").is_none(),
-            "diod is not installed"
-        );
+        assert!(std::env::var_os("SLUICE_NEED_FOREIGN").is_none(), "diod is not installed");
         eprintln!("skipped: diod is not installed (apt-get install diod)");
         return None;
     };
@@ -44,10 +40,7 @@ fn diod(export: &Path, socket: &Path) -> Option<Diod> {
     let child = Diod(child);
     let start = Instant::now();
     while !socket.exists() {
-        assert!(
-            start.elapsed() < Duration::from_secs(20),
-            "diod makes no socket"
-        );
+        assert!(start.elapsed() < Duration::from_secs(20), "diod makes no socket");
         std::thread::sleep(Duration::from_millis(10));
     }
     Some(child)
@@ -55,10 +48,7 @@ fn diod(export: &Path, socket: &Path) -> Option<Diod> {
 
 fn session(socket: &Path) -> Arc<Session> {
     let dial = SocketDial::new(Place::Unix(socket.to_owned()));
-    let options = Options {
-        uname: "root".to_owned(),
-        ..Options::default()
-    };
+    let options = Options { uname: "root".to_owned(), ..Options::default() };
     Session::new(Box::new(dial), options)
 }
 
@@ -92,34 +82,19 @@ fn diod_is_walked_read_written_and_listed() {
         return;
     };
     let session = session(&socket);
-    let base = export
-        .to_str()
-        .expect("text")
-        .trim_start_matches('/')
-        .to_owned();
+    let base = export.to_str().expect("text").trim_start_matches('/').to_owned();
     let path = |rest: &str| format!("{base}/{rest}").into_bytes();
 
     assert!(read_all(&session, &path("dir/file")) == Ok(data.clone()));
     assert!(read_all(&session, &path("dir/link")) == Ok(data.clone()));
     let stat = |rest: &str| session.stat(At::root(&path(rest)), true);
     assert_eq!(stat("dir/link").map(|a| a.size), Ok(data.len() as u64));
-    assert_eq!(
-        stat("dir/none").map(|a| a.size),
-        Err(Error::Refused(Errno::ENOENT))
-    );
-    assert_eq!(
-        stat("none/x").map(|a| a.size),
-        Err(Error::Refused(Errno::ENOENT))
-    );
-    assert_eq!(
-        stat("dir/file/x").map(|a| a.size),
-        Err(Error::Refused(Errno::ENOTDIR))
-    );
+    assert_eq!(stat("dir/none").map(|a| a.size), Err(Error::Refused(Errno::ENOENT)));
+    assert_eq!(stat("none/x").map(|a| a.size), Err(Error::Refused(Errno::ENOENT)));
+    assert_eq!(stat("dir/file/x").map(|a| a.size), Err(Error::Refused(Errno::ENOTDIR)));
 
     let flags = OpenFlags::CREATE | OpenFlags::READ_WRITE;
-    let made = session
-        .open(At::root(&path("dir/sub/made")), flags, 0o640)
-        .expect("create");
+    let made = session.open(At::root(&path("dir/sub/made")), flags, 0o640).expect("create");
     assert_eq!(made.attributes.mode & 0o777, 0o640);
     for (index, part) in data.chunks(100_000).enumerate() {
         made.handle
@@ -135,56 +110,25 @@ fn diod_is_walked_read_written_and_listed() {
     }
     made.handle.sync(false).expect("fsync");
     assert!(std::fs::read(export.join("dir/sub/made")).expect("read") == data);
-    let exclusive = session.open(
-        At::root(&path("dir/sub/made")),
-        flags | OpenFlags::EXCLUSIVE,
-        0,
-    );
+    let exclusive = session.open(At::root(&path("dir/sub/made")), flags | OpenFlags::EXCLUSIVE, 0);
     assert_eq!(exclusive.map(|_| ()), Err(Error::Refused(Errno::EEXIST)));
 
-    let set = SetAttributes {
-        valid: SetattrMask::SIZE,
-        size: 7,
-        ..Default::default()
-    };
-    session
-        .set_attributes(At::root(&path("dir/sub/made")), true, &set)
-        .expect("truncate");
+    let set = SetAttributes { valid: SetattrMask::SIZE, size: 7, ..Default::default() };
+    session.set_attributes(At::root(&path("dir/sub/made")), true, &set).expect("truncate");
     assert_eq!(stat("dir/sub/made").map(|a| a.size), Ok(7));
     session
-        .rename(
-            At::root(&path("dir/sub/made")),
-            At::root(&path("dir/moved")),
-            false,
-        )
+        .rename(At::root(&path("dir/sub/made")), At::root(&path("dir/moved")), false)
         .expect("rename");
+    session.make_directory(At::root(&path("dir/new")), 0o755).expect("mkdir");
     session
-        .make_directory(At::root(&path("dir/new")), 0o755)
-        .expect("mkdir");
-    session
-        .link(
-            At::root(&path("dir/moved")),
-            At::root(&path("dir/new/hard")),
-            false,
-        )
+        .link(At::root(&path("dir/moved")), At::root(&path("dir/new/hard")), false)
         .expect("link");
-    session
-        .symlink(b"moved", At::root(&path("dir/soft")))
-        .expect("symlink");
-    assert_eq!(
-        read_all(&session, &path("dir/soft")).map(|d| d.len()),
-        Ok(7)
-    );
-    session
-        .remove(At::root(&path("dir/new/hard")), false)
-        .expect("unlink");
-    session
-        .remove(At::root(&path("dir/new")), true)
-        .expect("rmdir");
+    session.symlink(b"moved", At::root(&path("dir/soft"))).expect("symlink");
+    assert_eq!(read_all(&session, &path("dir/soft")).map(|d| d.len()), Ok(7));
+    session.remove(At::root(&path("dir/new/hard")), false).expect("unlink");
+    session.remove(At::root(&path("dir/new")), true).expect("rmdir");
 
-    let opened = session
-        .open(At::root(&path("dir")), OpenFlags::DIRECTORY, 0)
-        .expect("open");
+    let opened = session.open(At::root(&path("dir")), OpenFlags::DIRECTORY, 0).expect("open");
     let mut names = Vec::new();
     let mut cookie = 0;
     while opened
@@ -201,9 +145,7 @@ fn diod_is_walked_read_written_and_listed() {
     names.sort();
     assert_eq!(names, ["file", "link", "moved", "soft", "sub"]);
     assert_eq!(
-        session
-            .stat(At::dir(&opened.handle, b"sub"), true)
-            .map(|a| a.is_directory()),
+        session.stat(At::dir(&opened.handle, b"sub"), true).map(|a| a.is_directory()),
         Ok(true)
     );
 }
@@ -221,11 +163,7 @@ fn diod_is_asked_by_many_threads() {
         return;
     };
     let session = session(&socket);
-    let base = export
-        .to_str()
-        .expect("text")
-        .trim_start_matches('/')
-        .to_owned();
+    let base = export.to_str().expect("text").trim_start_matches('/').to_owned();
     std::thread::scope(|scope| {
         for thread in 0..6 {
             let (session, base) = (&session, &base);

@@ -15,17 +15,11 @@ fn big(fake: &Fake, len: usize) -> Handle {
     let pattern: Vec<u8> = (0..len).map(|i| (i / 7 % 251) as u8).collect();
     fake.replace("base/big", &pattern);
     let session = fake.session_with(|options| options.read_ahead_max = 0);
-    session
-        .open(At::root(b"base/big"), OpenFlags::READ_WRITE, 0)
-        .expect("open")
-        .handle
+    session.open(At::root(b"base/big"), OpenFlags::READ_WRITE, 0).expect("open").handle
 }
 
 fn check(data: &[u8], offset: usize) {
-    let wrong = data
-        .iter()
-        .enumerate()
-        .find(|(i, b)| **b != ((offset + i) / 7 % 251) as u8);
+    let wrong = data.iter().enumerate().find(|(i, b)| **b != ((offset + i) / 7 % 251) as u8);
     assert_eq!(wrong, None, "at {offset}");
 }
 
@@ -39,9 +33,8 @@ fn threads_share_a_connection_and_each_gets_its_own_data() {
             std::thread::spawn(move || {
                 let mut state = thread * 7919 + 1;
                 for round in 0..300 {
-                    state = state
-                        .wrapping_mul(6364136223846793005)
-                        .wrapping_add(1442695040888963407);
+                    state =
+                        state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
                     let offset = (state >> 33) % (MIB - 40_000);
                     let len = 1 + (state >> 20) % 40_000;
                     let mut target = vec![0; len];
@@ -66,9 +59,7 @@ fn threads_share_a_connection_and_each_gets_its_own_data() {
             })
         })
         .collect();
-    threads
-        .into_iter()
-        .for_each(|thread| thread.join().expect("no panic"));
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
     assert_eq!(fake.dials(), 1);
 }
 
@@ -117,7 +108,7 @@ fn senders_and_readers_on_several_threads_do_not_lock_each_other_out() {
                 for _ in 0..12 {
                     handle
                         .with(Repeat::Safe, |connection, fid| {
-                            if thread % 2 == 0 {
+                            if thread.is_multiple_of(2) {
                                 let at = ((4 + thread) * MIB) as u64;
                                 let ticket = connection.submit_write(fid, at, &data)?;
                                 connection.wait(ticket).map(|_| ())
@@ -133,9 +124,7 @@ fn senders_and_readers_on_several_threads_do_not_lock_each_other_out() {
             })
         })
         .collect();
-    threads
-        .into_iter()
-        .for_each(|thread| thread.join().expect("no panic"));
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
     assert_eq!(fake.dials(), 1);
 }
 
@@ -149,9 +138,8 @@ fn requests_in_flight_share_one_delay() {
     let start = Instant::now();
     handle
         .with(Repeat::Safe, |connection, fid| {
-            let tickets: Result<Vec<_>, _> = (0..16)
-                .map(|i| connection.submit_read(fid, i * 4096, 4096))
-                .collect();
+            let tickets: Result<Vec<_>, _> =
+                (0..16).map(|i| connection.submit_read(fid, i * 4096, 4096)).collect();
             for (i, ticket) in tickets?.into_iter().enumerate() {
                 let body = connection.wait(ticket)?;
                 check(body.data(), i * 4096);
@@ -169,9 +157,8 @@ fn replies_nobody_has_asked_for_yet_do_not_use_up_the_tags() {
     let handle = big(&fake, 4096);
     handle
         .with(Repeat::Safe, |connection, fid| {
-            let kept: Result<Vec<_>, _> = (0..2000)
-                .map(|_| connection.submit_read(fid, 0, 16))
-                .collect();
+            let kept: Result<Vec<_>, _> =
+                (0..2000).map(|_| connection.submit_read(fid, 0, 16)).collect();
             let body = connection.wait(connection.submit_read(fid, 0, 4096)?)?;
             check(body.data(), 0);
             for ticket in kept? {

@@ -5,9 +5,9 @@ mod memory;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::{RemoteFile, Session};
+use client::{At, RemoteFile, Session};
 use memory::{Memory, open, opened};
-use p9::{Errno, OpenFlags};
+use p9::{Errno, OpenFlags, SetAttributes, SetattrMask};
 
 const MIB: usize = 1 << 20;
 
@@ -200,7 +200,9 @@ fn large_writes_take_no_round_trip_each() {
 
 #[test]
 fn synchronous_and_shared_writes_are_executed_when_they_return() {
-    for (flags, shared) in [(OpenFlags::DSYNC, false), (OpenFlags::SYNC, false), (OpenFlags::empty(), true)] {
+    for (flags, shared) in
+        [(OpenFlags::DSYNC, false), (OpenFlags::SYNC, false), (OpenFlags::empty(), true)]
+    {
         let (service, session) = service(b"");
         let file = open(&session, "file", OpenFlags::READ_WRITE | flags);
         file.set_shared(shared);
@@ -231,12 +233,13 @@ fn a_late_error_surfaces_exactly_once() {
     ];
     for ask in asks {
         let (service, session) = service(b"");
-        service.set(|faults| faults.refuse_writes = Some(Errno::ENOSPC));
         let file = open(&session, "file", OpenFlags::READ_WRITE);
+        assert_eq!(file.write_at(b"well", 0), Ok(4));
+        service.set(|faults| faults.refuse_writes = Some(Errno::ENOSPC));
         assert_eq!(file.write_at(b"lost", 0), Ok(4));
         assert_eq!(errno(ask(&file)), Some(Errno::ENOSPC));
         assert_eq!(file.flush(), Ok(()));
-        assert_eq!(read(&file, 0, 4), b"", "what was not written is not there");
+        assert_eq!(read(&file, 0, 4), b"well", "what was not written is not there");
         // From now on as without buffers.
         assert_eq!(errno(file.write_at(b"lost", 0)), Some(Errno::ENOSPC));
         assert_eq!(file.flush(), Ok(()));
@@ -249,14 +252,16 @@ fn a_late_error_surfaces_exactly_once() {
 
 #[test]
 fn a_full_disk_is_reported_whatever_was_written_how() {
-    for len in [1, 100, 8192, 300_000, 3 * MIB] {
+    for (len, space) in
+        [(1, 50_000), (100, 2 * MIB), (8192, 80 * MIB), (300_000, 2 * MIB), (3 * MIB, 80 * MIB)]
+    {
         let (service, session) = service(b"");
-        service.set(|faults| faults.space = Some(2 * MIB));
+        service.set(|faults| faults.space = Some(space));
         let file = open(&session, "file", OpenFlags::READ_WRITE);
         let data = bytes(len);
         let mut offset = 0;
         let mut failed = 0;
-        while offset < 6 * MIB && failed == 0 {
+        while offset < 2 * space && failed == 0 {
             match file.write_at(&data, offset as u64) {
                 Ok(count) => offset += count,
                 Err(error) => {
@@ -269,9 +274,37 @@ fn a_full_disk_is_reported_whatever_was_written_how() {
             failed += 1;
         }
         assert!(failed > 0, "writes of {len} bytes: nobody was told");
-        assert_eq!(service.content("file").len(), 2 * MIB);
+        assert_eq!(service.content("file").len(), space);
         assert_eq!(file.close(), Ok(()));
     }
+}
+
+#[test]
+fn a_disk_without_room_refuses_the_write_itself() {
+    // Programs that look at the result of close(2) are the better ones.
+    for (space, writes) in [(0, 0), (5, 1), (12, 2)] {
+        for appends in [false, true] {
+            let (service, session) = service(b"");
+            service.set(|faults| faults.space = Some(space));
+            let append = if appends { OpenFlags::APPEND } else { OpenFlags::empty() };
+            let file = open(&session, "file", OpenFlags::WRITE_ONLY | append);
+            for line in 0..writes {
+                assert_eq!(file.write_at(b"line\n", line * 5), Ok(5));
+            }
+            assert_eq!(errno(file.write_at(b"line\n", writes * 5)), Some(Errno::ENOSPC));
+        }
+    }
+}
+
+#[test]
+fn writing_a_small_file_takes_one_round_trip() {
+    let (service, session) = service(b"");
+    service.forget_log();
+    let file = open(&session, "file", OpenFlags::WRITE_ONLY);
+    assert_eq!(file.write_at(b"content", 0), Ok(7));
+    assert_eq!(service.content("file"), b"content");
+    assert_eq!(file.close(), Ok(()));
+    assert_eq!((service.count("Write"), service.count("Statfs")), (1, 1));
 }
 
 #[test]
@@ -279,19 +312,21 @@ fn writes_outlive_a_break_and_appends_fail_once() {
     for executed in [false, true] {
         let (service, session) = service(b"");
         let file = open(&session, "file", OpenFlags::WRITE_ONLY);
+        assert_eq!(file.write_at(b"first", 0), Ok(5));
         assert_eq!(file.write_at(b"content", 0), Ok(7));
         service.set(|faults| faults.cut_in = Some((1, executed)));
         assert_eq!(file.flush(), Ok(()));
         assert_eq!(service.content("file"), b"content");
 
         let log = open(&session, "file", OpenFlags::WRITE_ONLY | OpenFlags::APPEND);
-        assert_eq!(log.append(b"+"), Ok(8));
+        assert_eq!(log.append(b"-"), Ok(8));
+        assert_eq!(log.append(b"+"), Ok(9));
         service.set(|faults| faults.cut_in = Some((1, executed)));
         assert_eq!(errno(log.flush()), Some(Errno::EIO));
         assert_eq!(log.flush(), Ok(()));
         // Once, or not at all; never twice.
         let content = service.content("file");
-        assert_eq!(content, if executed { &b"content+"[..] } else { b"content" });
+        assert_eq!(content, if executed { &b"content-+"[..] } else { b"content-" });
         assert!(log.append(b"!").is_ok());
         assert_eq!(log.close(), Ok(()));
         assert_eq!(service.content("file"), [&content[..], b"!"].concat());
@@ -304,6 +339,7 @@ fn a_service_that_stays_away_is_an_error_and_no_hang() {
     service.put("file", &bytes(MIB));
     let session = service.session(|options| options.reconnect_for = Duration::from_millis(300));
     let file = open(&session, "file", OpenFlags::READ_WRITE);
+    assert_eq!(file.write_at(b"first", 0), Ok(5));
     assert_eq!(file.write_at(b"content", 0), Ok(7));
     service.set(|faults| {
         faults.gone = true;
@@ -352,9 +388,10 @@ fn access_modes_are_kept() {
 fn who_asks_by_name_is_served_after_settling() {
     let (service, session) = service(b"");
     let file = open(&session, "file", OpenFlags::WRITE_ONLY);
-    assert_eq!(file.write_at(b"content", 0), Ok(7));
+    assert_eq!(file.write_at(b"c", 0), Ok(1));
+    assert_eq!(file.write_at(b"ontent", 1), Ok(6));
     let stat = opened(&session, "file", OpenFlags::empty()).attributes;
-    assert_eq!(stat.size, 0);
+    assert_eq!(stat.size, 1);
     assert!(session.files().settle(stat.qid.path));
     assert_eq!(service.content("file"), b"content");
     assert!(!session.files().settle(stat.qid.path));
@@ -379,6 +416,22 @@ fn what_one_open_file_writes_another_reads_at_once() {
 }
 
 #[test]
+fn a_file_emptied_by_another_open_or_by_name_is_seen_empty() {
+    let (_service, session) = service(b"old content");
+    let early = open(&session, "file", OpenFlags::empty());
+    assert_eq!(read(&early, 0, 3), b"old");
+    let writer = open(&session, "file", OpenFlags::WRITE_ONLY | OpenFlags::TRUNCATE);
+    assert_eq!(read(&early, 3, 100), b"");
+    assert_eq!(writer.write_at(b"new content", 0), Ok(11));
+    assert_eq!(writer.close(), Ok(()));
+    drop(writer);
+    assert_eq!(read(&early, 0, 3), b"new");
+    let set = SetAttributes { valid: SetattrMask::SIZE, size: 5, ..SetAttributes::default() };
+    assert_eq!(session.set_attributes(At::root(b"file"), true, &set), Ok(()));
+    assert_eq!(read(&early, 3, 100), b" c");
+}
+
+#[test]
 fn threads_read_and_write_one_file() {
     const PART: usize = 300_000;
     let content = bytes(8 * PART);
@@ -393,7 +446,8 @@ fn threads_read_and_write_one_file() {
                 for round in 0..300 {
                     let at = begin + round * 997 % (PART - 5000);
                     if thread % 2 == 0 {
-                        let len = if round % 50 == 0 { 100_000.min(begin + PART - at) } else { 3000 };
+                        let len =
+                            if round % 50 == 0 { 100_000.min(begin + PART - at) } else { 3000 };
                         assert!(read(file, at as u64, len) == content[at..at + len]);
                     } else {
                         let data = vec![round as u8; 1000];

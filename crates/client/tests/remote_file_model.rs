@@ -3,31 +3,71 @@
 
 mod memory;
 
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
 use std::time::Duration;
 
+use client::{Dial, Link, Options, Session};
 use memory::{Memory, open};
 use p9::OpenFlags;
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseResult;
+use service::{Direct, Running, Service};
+use store::Store;
+use store::fs::FsStore;
 
 /// Room in which offsets fall.
 const SPAN: u64 = 200 * 1024;
 
 #[derive(Debug, Clone)]
 enum Step {
-    Write { file: usize, offset: u64, len: usize },
-    Append { len: usize },
-    Read { file: usize, offset: u64, len: usize },
+    Write {
+        file: usize,
+        offset: u64,
+        len: usize,
+    },
+    Append {
+        len: usize,
+    },
+    Read {
+        file: usize,
+        offset: u64,
+        len: usize,
+    },
     /// So many reads or writes of `len` bytes one behind the other.
-    Stream { file: usize, offset: u64, len: usize, count: usize, writes: bool },
-    Truncate { file: usize, size: u64 },
-    Flush { file: usize },
-    Send { file: usize },
-    Sync { file: usize },
-    Size { file: usize },
-    Attributes { file: usize },
-    Invalidate { file: usize },
-    Reopen { file: usize },
+    Stream {
+        file: usize,
+        offset: u64,
+        len: usize,
+        count: usize,
+        writes: bool,
+    },
+    Truncate {
+        file: usize,
+        size: u64,
+    },
+    Flush {
+        file: usize,
+    },
+    Send {
+        file: usize,
+    },
+    Sync {
+        file: usize,
+    },
+    Size {
+        file: usize,
+    },
+    Attributes {
+        file: usize,
+    },
+    Invalidate {
+        file: usize,
+    },
+    Reopen {
+        file: usize,
+    },
 }
 
 /// The file that was opened with `O_APPEND`.
@@ -103,24 +143,73 @@ impl Bench {
     }
 }
 
-fn run(steps: Vec<Step>, seed: u64, appends: bool, cut_every: Option<usize>) -> TestCaseResult {
+fn limits(options: &mut Options, seed: u64) {
+    options.msize = if seed.is_multiple_of(3) { 1024 * 1024 + 4096 } else { 12 * 1024 };
+    options.read_ahead_max = 1 << (13 + seed % 8);
+    options.write_behind_max = [0, 20_000, 16 << 20][(seed % 5).min(2) as usize];
+}
+
+fn run_in_memory(
+    steps: Vec<Step>,
+    seed: u64,
+    appends: bool,
+    cut_every: Option<usize>,
+) -> TestCaseResult {
     let service = Memory::new();
-    service.put("file", &vec![0x55; 30_000]);
+    service.put("file", &[0x55; 30_000]);
     service.set(|faults| {
         faults.shuffle = Some(seed);
         faults.linger = Duration::from_micros(seed % 4 * 30);
         faults.cut_every = cut_every;
     });
-    let session = service.session(|options| {
-        options.msize = if seed.is_multiple_of(3) { 1024 * 1024 + 4096 } else { 12 * 1024 };
-        options.read_ahead_max = 1 << (13 + seed % 8);
-        options.write_behind_max = [0, 20_000, 16 << 20][(seed % 5).min(2) as usize];
-    });
+    let session = service.session(|options| limits(options, seed));
+    run(steps, &session, appends, &|| service.content("file"))
+}
+
+/// The real service over a directory, or (`direct`) called as a function.
+fn run_for_real(steps: Vec<Step>, seed: u64, direct: bool) -> TestCaseResult {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("file");
+    std::fs::write(&path, [0x55; 30_000]).expect("a file");
+    let store: Arc<dyn Store> = Arc::new(FsStore::new(dir.path()).expect("a store"));
+    let mut options = Options::default();
+    limits(&mut options, seed);
+    let dial: Box<dyn Dial> = if direct {
+        Box::new(client::direct(Arc::new(Direct::new(store))))
+    } else {
+        Box::new(Pairs(Service::builder(store).start().expect("a service")))
+    };
+    let session = Session::new(dial, options);
+    run(steps, &session, true, &|| std::fs::read(&path).expect("the file"))
+}
+
+/// Dials by handing the service one end of a socket pair.
+struct Pairs(Running);
+
+impl Dial for Pairs {
+    fn dial(&self, request_timeout: Duration) -> client::Result<Link> {
+        let (ours, theirs) = UnixStream::pair().expect("a socket pair");
+        ours.set_read_timeout(Some(request_timeout)).expect("a timeout");
+        self.0.adopt(OwnedFd::from(theirs)).expect("a thread");
+        Ok(Link::Stream(OwnedFd::from(ours)))
+    }
+
+    fn peer(&self) -> String {
+        "the service".to_owned()
+    }
+}
+
+fn run(
+    steps: Vec<Step>,
+    session: &Arc<Session>,
+    appends: bool,
+    content: &dyn Fn() -> Vec<u8>,
+) -> TestCaseResult {
     let flags = |file: usize| match file {
         APPENDER => OpenFlags::READ_WRITE | OpenFlags::APPEND,
         _ => OpenFlags::READ_WRITE,
     };
-    let files = (0..3).map(|file| open(&session, "file", flags(file))).collect();
+    let files = (0..3).map(|file| open(session, "file", flags(file))).collect();
     let mut bench = Bench { model: vec![0x55; 30_000], files, filler: 0 };
     for step in steps {
         match step {
@@ -166,14 +255,14 @@ fn run(steps: Vec<Step>, seed: u64, appends: bool, cut_every: Option<usize>) -> 
             Step::Invalidate { file } => bench.files[file].invalidate(),
             Step::Reopen { file } => {
                 prop_assert_eq!(bench.files[file].close(), Ok(()));
-                bench.files[file] = open(&session, "file", flags(file));
+                bench.files[file] = open(session, "file", flags(file));
             }
         }
     }
     for file in &bench.files {
         prop_assert_eq!(file.close(), Ok(()));
     }
-    let content = service.content("file");
+    let content = content();
     prop_assert_eq!(content.len(), bench.model.len());
     let differs = content.iter().zip(&bench.model).position(|(a, b)| a != b);
     prop_assert_eq!(differs, None, "first wrong byte at the service");
@@ -181,14 +270,14 @@ fn run(steps: Vec<Step>, seed: u64, appends: bool, cut_every: Option<usize>) -> 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 150, max_shrink_iters: 3000, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 100, max_shrink_iters: 3000, ..ProptestConfig::default() })]
 
     #[test]
     fn remote_files_are_the_bytes_that_were_written(
         steps in prop::collection::vec(step(), 1..40),
         seed: u64,
     ) {
-        run(steps, seed, true, None)?;
+        run_in_memory(steps, seed, true, None)?;
     }
 
     #[test]
@@ -197,6 +286,15 @@ proptest! {
         seed: u64,
         every in 2usize..40,
     ) {
-        run(steps, seed, false, Some(every))?;
+        run_in_memory(steps, seed, false, Some(every))?;
+    }
+
+    #[test]
+    fn the_real_service_keeps_what_was_written(
+        steps in prop::collection::vec(step(), 1..40),
+        seed: u64,
+        direct: bool,
+    ) {
+        run_for_real(steps, seed, direct)?;
     }
 }

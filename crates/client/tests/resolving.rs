@@ -23,9 +23,7 @@ fn tree() -> Fake {
 }
 
 fn size(session: &Session, path: &str) -> Result<u64, Error> {
-    session
-        .stat(At::root(path.as_bytes()), true)
-        .map(|attributes| attributes.size)
+    session.stat(At::root(path.as_bytes()), true).map(|attributes| attributes.size)
 }
 
 fn refused<T>(errno: Errno) -> Result<T, Error> {
@@ -74,10 +72,7 @@ fn paths_that_lead_nowhere_fail_as_the_kernel_would() {
     }
     let long = format!("base/{}", "x".repeat(256));
     assert_eq!(size(&session, &long), refused(Errno::ENAMETOOLONG));
-    assert_eq!(
-        size(&session, &"base/".repeat(1000)),
-        refused(Errno::ENAMETOOLONG)
-    );
+    assert_eq!(size(&session, &"base/".repeat(1000)), refused(Errno::ENAMETOOLONG));
 }
 
 #[test]
@@ -85,19 +80,10 @@ fn absolute_links_are_handed_to_who_knows_the_routes() {
     let fake = tree();
     let session = fake.session();
     let link = |target: &[u8], rest: &[u8]| {
-        Err(Error::AbsoluteLink {
-            target: target.to_vec(),
-            rest: rest.to_vec(),
-        })
+        Err(Error::AbsoluteLink { target: target.to_vec(), rest: rest.to_vec() })
     };
-    assert_eq!(
-        size(&session, "base/dir/absolute"),
-        link(b"/etc/passwd", b"")
-    );
-    assert_eq!(
-        size(&session, "base/dir/absolute_dir/a/b"),
-        link(b"/mnt/x", b"a/b")
-    );
+    assert_eq!(size(&session, "base/dir/absolute"), link(b"/etc/passwd", b""));
+    assert_eq!(size(&session, "base/dir/absolute_dir/a/b"), link(b"/mnt/x", b"a/b"));
     let target = session.read_link(At::root(b"base/dir/absolute"));
     assert_eq!(target.as_deref(), Ok(&b"/etc/passwd"[..]));
 }
@@ -110,11 +96,7 @@ fn a_link_itself_is_seen_without_following() {
     assert_eq!(stat(b"base/dir/to_sub"), Ok(true));
     // A slash at the end follows it all the same.
     assert_eq!(stat(b"base/dir/to_sub/"), Ok(false));
-    let open = |flags| {
-        session
-            .open(At::root(b"base/dir/to_file"), flags, 0)
-            .map(|_| ())
-    };
+    let open = |flags| session.open(At::root(b"base/dir/to_file"), flags, 0).map(|_| ());
     assert_eq!(open(OpenFlags::NOFOLLOW), refused(Errno::ELOOP));
     assert_eq!(open(OpenFlags::empty()), Ok(()));
     assert_eq!(open(OpenFlags::NOFOLLOW | O_PATH), Ok(()));
@@ -124,15 +106,10 @@ fn a_link_itself_is_seen_without_following() {
 fn attributes_are_set_on_what_a_link_leads_to_and_never_on_the_link() {
     let fake = tree();
     let session = fake.session();
-    let mut set = p9::SetAttributes {
-        size: 3,
-        ..Default::default()
-    };
+    let mut set = p9::SetAttributes { size: 3, ..Default::default() };
     // The fake panics when a link's attributes are set.
     set.valid = p9::SetattrMask::SIZE | p9::SetattrMask::MTIME;
-    session
-        .set_attributes(At::root(b"base/dir/to_file"), true, &set)
-        .expect("set");
+    session.set_attributes(At::root(b"base/dir/to_file"), true, &set).expect("set");
     assert_eq!(fake.content(FILE).expect("there").len(), 3);
 }
 
@@ -147,9 +124,7 @@ fn more_than_sixteen_names_are_walked_and_leave_no_fids() {
     assert_eq!(size(&session, &path), Ok(path.len() as u64));
     assert_eq!(fake.bursts(), 1);
     assert_eq!(size(&session, &format!("{path}x")), refused(Errno::ENOENT));
-    let opened = session
-        .open(At::root(path.as_bytes()), OpenFlags::empty(), 0)
-        .expect("open");
+    let opened = session.open(At::root(path.as_bytes()), OpenFlags::empty(), 0).expect("open");
     assert_eq!(opened.handle.path(), path.as_bytes());
 }
 
@@ -160,21 +135,12 @@ fn paths_from_a_directory_go_up_as_far_as_the_root() {
     let open = |path: &[u8], flags| session.open(At::root(path), flags, 0).expect("open").handle;
     for flags in [OpenFlags::DIRECTORY, OpenFlags::empty(), O_PATH] {
         let sub = open(b"base/dir/sub", flags);
-        let size = |path: &str| {
-            session
-                .stat(At::dir(&sub, path.as_bytes()), true)
-                .map(|a| a.size)
-        };
+        let size = |path: &str| session.stat(At::dir(&sub, path.as_bytes()), true).map(|a| a.size);
         assert_eq!(size("file"), Ok(FILE.len() as u64));
         assert_eq!(size("../to_file"), Ok(FILE.len() as u64));
         assert_eq!(size("../../../../base/dir/sub/file"), Ok(FILE.len() as u64));
         assert_eq!(size("../out"), refused(Errno::EXDEV));
-        assert_eq!(
-            session
-                .stat(At::dir(&sub, b""), true)
-                .map(|a| a.is_directory()),
-            Ok(true)
-        );
+        assert_eq!(session.stat(At::dir(&sub, b""), true).map(|a| a.is_directory()), Ok(true));
         let file = session.open(At::dir(&sub, b"../to_sub/file"), OpenFlags::empty(), 0);
         assert_eq!(file.expect("open").handle.path(), FILE.as_bytes());
     }
@@ -188,23 +154,14 @@ fn creation_follows_links_and_obeys_the_flags() {
     let open = |path: &[u8], flags| session.open(At::root(path), flags, 0o644).map(|_| ());
     assert_eq!(open(b"base/dir/new", create), Ok(()));
     assert!(fake.exists("base/dir/new"));
-    assert_eq!(
-        open(b"base/dir/new", create | OpenFlags::EXCLUSIVE),
-        refused(Errno::EEXIST)
-    );
+    assert_eq!(open(b"base/dir/new", create | OpenFlags::EXCLUSIVE), refused(Errno::EEXIST));
     assert_eq!(open(b"base/dir/new_by_link", create), Ok(()));
     assert!(fake.exists("base/dir/sub/made"));
     assert_eq!(open(b"base/none/new", create), refused(Errno::ENOENT));
     assert_eq!(open(b"base/dir/new/", create), refused(Errno::EISDIR));
     assert_eq!(open(b"base/dir", create), refused(Errno::EISDIR));
-    assert_eq!(
-        open(b"base/dir/absolute", create | OpenFlags::EXCLUSIVE),
-        refused(Errno::EEXIST)
-    );
-    assert!(matches!(
-        open(b"base/dir/absolute", create),
-        Err(Error::AbsoluteLink { .. })
-    ));
+    assert_eq!(open(b"base/dir/absolute", create | OpenFlags::EXCLUSIVE), refused(Errno::EEXIST));
+    assert!(matches!(open(b"base/dir/absolute", create), Err(Error::AbsoluteLink { .. })));
     assert_eq!(open(FILE.as_bytes(), create | OpenFlags::TRUNCATE), Ok(()));
     assert_eq!(fake.content(FILE).as_deref(), Some(&b""[..]));
 }
@@ -214,57 +171,24 @@ fn names_come_and_go() {
     let fake = tree();
     let session = fake.session();
     let at = |path: &'static str| At::root(path.as_bytes());
-    session
-        .make_directory(at("base/made/"), 0o755)
-        .expect("mkdir");
-    assert_eq!(
-        session.make_directory(at("base/made"), 0o755),
-        refused(Errno::EEXIST)
-    );
-    session
-        .rename(at(FILE), at("base/made/file"), false)
-        .expect("rename");
+    session.make_directory(at("base/made/"), 0o755).expect("mkdir");
+    assert_eq!(session.make_directory(at("base/made"), 0o755), refused(Errno::EEXIST));
+    session.rename(at(FILE), at("base/made/file"), false).expect("rename");
     assert!(fake.exists("base/made/file") && !fake.exists(FILE));
-    session
-        .rename(at("base/made/file"), at("base/made/other"), true)
-        .expect("rename");
-    session
-        .link(at("base/made/other"), at("base/dir/second"), false)
-        .expect("link");
-    assert_eq!(
-        fake.content("base/dir/second").as_deref(),
-        Some(FILE.as_bytes())
-    );
+    session.rename(at("base/made/file"), at("base/made/other"), true).expect("rename");
+    session.link(at("base/made/other"), at("base/dir/second"), false).expect("link");
+    assert_eq!(fake.content("base/dir/second").as_deref(), Some(FILE.as_bytes()));
     let taken = session.rename(at("base/dir/second"), at("base/made/other"), true);
     assert_eq!(taken, refused(Errno::EEXIST));
-    session
-        .symlink(b"../made", at("base/dir/made"))
-        .expect("symlink");
+    session.symlink(b"../made", at("base/dir/made")).expect("symlink");
     assert_eq!(size(&session, "base/dir/made/other"), Ok(FILE.len() as u64));
-    session
-        .remove(at("base/made/other"), false)
-        .expect("unlink");
+    session.remove(at("base/made/other"), false).expect("unlink");
     assert!(!fake.exists("base/made/other"));
-    assert_eq!(
-        session.remove(at("base/dir/"), false),
-        refused(Errno::EISDIR)
-    );
-    assert_eq!(
-        session.remove(at("base/dir/second/"), false),
-        refused(Errno::ENOTDIR)
-    );
-    assert_eq!(
-        session.remove(at("base/dir/."), true),
-        refused(Errno::EINVAL)
-    );
-    assert_eq!(
-        session.remove(at("base/dir/.."), true),
-        refused(Errno::ENOTEMPTY)
-    );
-    assert_eq!(
-        session.rename(at("base/dir/.."), at("base/x"), false),
-        refused(Errno::EBUSY)
-    );
+    assert_eq!(session.remove(at("base/dir/"), false), refused(Errno::EISDIR));
+    assert_eq!(session.remove(at("base/dir/second/"), false), refused(Errno::ENOTDIR));
+    assert_eq!(session.remove(at("base/dir/."), true), refused(Errno::EINVAL));
+    assert_eq!(session.remove(at("base/dir/.."), true), refused(Errno::ENOTEMPTY));
+    assert_eq!(session.rename(at("base/dir/.."), at("base/x"), false), refused(Errno::EBUSY));
     let slash = session.rename(at("base/dir/second/"), at("base/x"), false);
     assert_eq!(slash, refused(Errno::ENOTDIR));
 }
@@ -282,49 +206,36 @@ fn one_round_trip_each() {
     };
     count("stat", 1, &|| assert!(size(&session, FILE).is_ok()));
     count("open and first read", 1, &|| {
-        let opened = session
-            .open(At::root(FILE.as_bytes()), OpenFlags::empty(), 0)
-            .expect("open");
+        let opened = session.open(At::root(FILE.as_bytes()), OpenFlags::empty(), 0).expect("open");
         let (connection, ticket) = opened.first.and_then(|first| first.take()).expect("a read");
         let body = connection.wait(ticket).expect("data");
         assert_eq!(body.data(), FILE.as_bytes());
     });
+    count("stat of what is missing", 1, &|| {
+        assert_eq!(size(&session, "base/dir/none"), refused(Errno::ENOENT));
+    });
+    count("open of what is missing", 1, &|| {
+        let none = session.open(At::root(b"base/dir/none"), OpenFlags::empty(), 0);
+        assert_eq!(none.map(|_| ()), refused(Errno::ENOENT));
+    });
     let exclusive = OpenFlags::CREATE | OpenFlags::EXCLUSIVE | OpenFlags::WRITE_ONLY;
     count("create exclusively", 1, &|| {
-        session
-            .open(At::root(b"base/dir/x"), exclusive, 0o600)
-            .expect("create");
+        session.open(At::root(b"base/dir/x"), exclusive, 0o600).expect("create");
     });
     let create = OpenFlags::CREATE | OpenFlags::WRITE_ONLY;
     count("create", 2, &|| {
-        session
-            .open(At::root(b"base/dir/y"), create, 0o600)
-            .expect("create");
+        session.open(At::root(b"base/dir/y"), create, 0o600).expect("create");
     });
-    count("mkdir", 1, &|| {
-        session
-            .make_directory(At::root(b"base/dir/d"), 0o700)
-            .expect("mkdir")
-    });
-    count("unlink", 1, &|| {
-        session
-            .remove(At::root(b"base/dir/y"), false)
-            .expect("unlink")
-    });
+    count("mkdir", 1, &|| session.make_directory(At::root(b"base/dir/d"), 0o700).expect("mkdir"));
+    count("unlink", 1, &|| session.remove(At::root(b"base/dir/y"), false).expect("unlink"));
     count("rename", 1, &|| {
-        session
-            .rename(At::root(b"base/dir/d"), At::root(b"base/dir/e"), false)
-            .expect("rename");
+        session.rename(At::root(b"base/dir/d"), At::root(b"base/dir/e"), false).expect("rename");
     });
     count("readlink", 1, &|| {
-        session
-            .read_link(At::root(b"base/dir/to_sub"))
-            .expect("readlink");
+        session.read_link(At::root(b"base/dir/to_sub")).expect("readlink");
     });
     count("list", 2, &|| {
-        let opened = session
-            .open(At::root(b"base/dir"), OpenFlags::DIRECTORY, 0)
-            .expect("open");
+        let opened = session.open(At::root(b"base/dir"), OpenFlags::DIRECTORY, 0).expect("open");
         let mut names = Vec::new();
         let mut cookie = 0;
         opened
@@ -348,16 +259,8 @@ fn fids_are_given_back() {
         size(&session, FILE).expect("stat");
         size(&session, "base/dir/none").expect_err("missing");
         size(&session, "base/dir/up/file").expect("stat");
-        drop(
-            session
-                .open(At::root(FILE.as_bytes()), OpenFlags::empty(), 0)
-                .expect("open"),
-        );
-        drop(
-            session
-                .open(At::root(b"base/dir"), OpenFlags::DIRECTORY, 0)
-                .expect("open"),
-        );
+        drop(session.open(At::root(FILE.as_bytes()), OpenFlags::empty(), 0).expect("open"));
+        drop(session.open(At::root(b"base/dir"), OpenFlags::DIRECTORY, 0).expect("open"));
     }
 }
 
@@ -368,18 +271,11 @@ fn a_service_that_works_out_of_order_is_believed_only_step_by_step() {
     assert_eq!(size(&session, FILE), Ok(FILE.len() as u64));
     assert_eq!(size(&session, "base/dir/up/file"), Ok(FILE.len() as u64));
     assert_eq!(size(&session, "base/dir/none"), refused(Errno::ENOENT));
-    let opened = session
-        .open(At::root(FILE.as_bytes()), OpenFlags::empty(), 0)
-        .expect("open");
+    let opened = session.open(At::root(FILE.as_bytes()), OpenFlags::empty(), 0).expect("open");
     assert_eq!(opened.attributes.size, FILE.len() as u64);
-    session
-        .make_directory(At::root(b"base/new"), 0o755)
-        .expect("mkdir");
+    session.make_directory(At::root(b"base/new"), 0o755).expect("mkdir");
     assert!(fake.exists("base/new"));
-    let dir = session
-        .open(At::root(b"base/dir"), OpenFlags::DIRECTORY, 0)
-        .expect("open")
-        .handle;
+    let dir = session.open(At::root(b"base/dir"), OpenFlags::DIRECTORY, 0).expect("open").handle;
     assert_eq!(dir.read_directory(0, &mut |_| true), Ok(10));
 }
 
@@ -388,9 +284,7 @@ fn replies_in_another_order_are_no_problem() {
     let fake = tree().with_faults(|faults| faults.replies_reversed = true);
     let session = fake.session();
     assert_eq!(size(&session, "base/dir/up/file"), Ok(FILE.len() as u64));
-    let opened = session
-        .open(At::root(FILE.as_bytes()), OpenFlags::empty(), 0)
-        .expect("open");
+    let opened = session.open(At::root(FILE.as_bytes()), OpenFlags::empty(), 0).expect("open");
     assert_eq!(opened.attributes.size, FILE.len() as u64);
 }
 
@@ -403,9 +297,7 @@ fn a_service_without_an_unnamed_root_is_attached_by_prefixes() {
     assert_eq!(size(&session, "srv/more/b/file"), Ok(15));
     assert_eq!(size(&session, "srv/data/a/none"), refused(Errno::ENOENT));
     assert_eq!(size(&session, "hidden/file"), refused(Errno::EACCES));
-    let opened = session
-        .open(At::root(b"srv/more/b"), OpenFlags::DIRECTORY, 0)
-        .expect("open");
+    let opened = session.open(At::root(b"srv/more/b"), OpenFlags::DIRECTORY, 0).expect("open");
     let file = session.open(At::dir(&opened.handle, b"file"), OpenFlags::empty(), 0);
     assert_eq!(file.expect("open").handle.path(), b"srv/more/b/file");
     fake.reset();

@@ -4,13 +4,11 @@
 //! its parent held, starts with a fresh one ([`renew`]).
 
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
 
 use address::{Endpoint, Resolved, Settings, Uri};
-use client::{At, Exchange, Handle, Options, Session, SocketDial};
+use client::{At, Exchange, Handle, Options, Session};
 use p9::Errno;
 
 use crate::description::Description;
@@ -222,7 +220,7 @@ pub(crate) fn locate_bytes(dir: c_int, path: &[u8]) -> Located {
 /// The redirected descriptor that a path names as a descriptor: `/dev/stdin`, `/dev/fd/3`,
 /// `/proc/self/fd/3`. The kernel would open what stands behind the descriptor, which is the state of
 /// the open file and not its content.
-fn descriptor_name(path: &[u8]) -> Option<c_int> {
+pub(crate) fn descriptor_name(path: &[u8]) -> Option<c_int> {
     if !table::any() {
         return None;
     }
@@ -380,22 +378,14 @@ impl Context {
         if let Some((_, remote)) = remotes.iter().find(|(known, _)| known == endpoint) {
             return Ok(remote.clone());
         }
-        let options = self.options();
-        let session = match endpoint {
-            Endpoint::Direct => Session::new(Box::new(client::direct(self.local()?)), options),
-            Endpoint::Unix(name) => {
-                let runtime = std::env::var_os("XDG_RUNTIME_DIR");
-                let uid = rustix::process::getuid().as_raw();
-                let path = name.resolve(runtime.as_deref().map(Path::new), uid);
-                Session::new(Box::new(dial(client::Place::Unix(path))), options)
-            }
-            Endpoint::Tcp { host, port } => {
-                Session::new(Box::new(dial(client::Place::Tcp { host: host.clone(), port: *port })), options)
+        let options = Options::from(&self.settings.client);
+        let session = match client::Place::of(endpoint) {
+            Some(place) => Session::new(Box::new(own::dial(place)), options),
+            None if *endpoint == Endpoint::Direct => {
+                Session::new(Box::new(client::direct(self.local(&options)?)), options)
             }
             // These need more than a plain socket; the agent that brings it comes later.
-            Endpoint::Mpi { .. } | Endpoint::Ssh { .. } | Endpoint::S3 { .. } => {
-                return Err(Errno::EOPNOTSUPP);
-            }
+            None => return Err(Errno::EOPNOTSUPP),
         };
         let remote = Arc::new(Remote::new(session));
         remotes.push((endpoint.clone(), remote.clone()));
@@ -408,30 +398,14 @@ impl Context {
         remotes.iter().map(|(_, remote)| remote.clone()).collect()
     }
 
-    fn options(&self) -> Options {
-        let wanted = self.settings.client;
-        Options {
-            msize: wanted.msize_bytes,
-            read_ahead_max: wanted.read_ahead_bytes as usize,
-            write_behind_max: wanted.write_behind_bytes as usize,
-            reconnect_for: Duration::from_secs(wanted.reconnect_seconds.into()),
-            ..Options::default()
-        }
-    }
-
     /// The stores of this process, behind `scdc:///`.
-    fn local(&self) -> Result<Arc<dyn Exchange>, Errno> {
+    fn local(&self, options: &Options) -> Result<Arc<dyn Exchange>, Errno> {
         let mut local = self.local.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(service) = &*local {
             return Ok(service.clone());
         }
-        let service = own::service(&self.settings.stores)?;
+        let service = own::service(&self.settings.stores, options)?;
         *local = Some(service.clone());
         Ok(service)
     }
-}
-
-/// Dials with sockets that stay out of the program's way.
-fn dial(place: client::Place) -> SocketDial {
-    SocketDial { move_away: own::keep_away, ..SocketDial::new(place) }
 }

@@ -6,14 +6,11 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-use address::{StorePlace, StoreSpec};
-use client::Exchange;
+use address::StoreSpec;
+use client::{Exchange, Options, Place, SocketDial};
 use p9::Errno;
 use rustix::io::Errno as SystemErrno;
 use rustix::process::{Resource, getrlimit};
-use store::fs::FsStore;
-use store::mem::MemStore;
-use store::{Exports, ReadOnly, Store};
 
 /// Sockets of ours that the program must not close by accident: programs close "all" descriptors
 /// after fork(2).
@@ -158,32 +155,15 @@ pub(crate) fn change_directory_to(fd: c_int) -> Result<(), Errno> {
     rustix::process::fchdir(borrowed(fd)).map_err(errno)
 }
 
-/// The stores of this process as a service that is called directly.
-pub(crate) fn service(stores: &[StoreSpec]) -> Result<Arc<dyn Exchange>, Errno> {
-    let mut members: Vec<(Vec<u8>, Arc<dyn Store>)> = Vec::new();
-    for spec in stores {
-        let store: Arc<dyn Store> = match &spec.place {
-            StorePlace::Dir(path) => {
-                Arc::new(FsStore::new(path).map_err(|error| error.to_errno())?)
-            }
-            StorePlace::Mem => Arc::new(MemStore::new()),
-            // A relay in the program itself would only lengthen the way: a URI goes there directly.
-            StorePlace::Relay(_) => return Err(Errno::EOPNOTSUPP),
-        };
-        let store = if spec.read_only { Arc::new(ReadOnly::new(store)) } else { store };
-        members.push((spec.name.clone(), store));
-    }
-    let exports = Exports::new(members).map_err(|error| error.to_errno())?;
-    Ok(Arc::new(Local(service::Direct::new(Arc::new(exports)))))
+/// Dials with sockets that stay out of the program's way.
+pub(crate) fn dial(place: Place) -> SocketDial {
+    SocketDial { move_away: keep_away, ..SocketDial::new(place) }
 }
 
-/// The service of this process, as a client calls it.
-struct Local(service::Direct);
-
-impl Exchange for Local {
-    fn exchange(&self, request: &[u8], reply: &mut Vec<u8>) {
-        self.0.exchange(request, reply);
-    }
+/// The stores of this process as a service that is called directly.
+pub(crate) fn service(stores: &[StoreSpec], options: &Options) -> Result<Arc<dyn Exchange>, Errno> {
+    let exports = service::open_stores(stores, false, options, dial).map_err(|_| Errno::EIO)?;
+    Ok(Arc::new(service::Direct::new(Arc::new(exports))))
 }
 
 /// Whether a descriptor is open.

@@ -39,6 +39,37 @@ pub enum Error {
         /// The address asked for.
         address: String,
     },
+    /// The directory of a store cannot be offered.
+    #[error("store `{name}`: cannot offer the directory {}", path.display())]
+    Directory {
+        /// The store.
+        name: String,
+        /// The directory.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: store::Error,
+    },
+    /// A store cannot be offered.
+    #[error("store `{name}` cannot be offered")]
+    Store {
+        /// The store.
+        name: String,
+        /// Why.
+        #[source]
+        source: store::Error,
+    },
+    /// A relay to what is not a socket.
+    #[error(
+        "store `{name}`: cannot relay to {uri}; a relay leads to a scdc+uds:// or scdc+tcp:// \
+         address"
+    )]
+    Relay {
+        /// The store.
+        name: String,
+        /// Where to.
+        uri: String,
+    },
     /// A thread could not be started.
     #[error("cannot start a thread")]
     Thread {

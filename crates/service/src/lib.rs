@@ -38,6 +38,7 @@ mod listen;
 mod order;
 mod running;
 mod session;
+mod stores;
 
 pub use direct::Direct;
 pub use error::{Error, Result};
@@ -45,3 +46,4 @@ pub use limits::Limits;
 pub use listen::{Address, Listen};
 pub use running::{Builder, Counters, Running, Service};
 pub use session::{Session, Verdict};
+pub use stores::open_stores;

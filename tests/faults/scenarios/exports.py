@@ -1,5 +1,6 @@
 """What an export must keep in, keep out, and keep unchanged."""
 
+import contextlib
 import os
 import subprocess
 
@@ -103,9 +104,8 @@ def special_files_are_not_entered(house):
     hold("second line" in house.cli("cat", f"{uri}/far/file.txt", seconds_max=10).stdout, "the service hangs on the fifo")
 
 
-@scenario
-def full_disk(house):
-    """ENOSPC reaches the program at write, fsync or close, and the command line in words."""
+def mount_small(house):
+    """A file system of two mebibytes, gone with the scenario."""
     if os.geteuid() != 0:
         raise Skip("mounting a small tmpfs needs root")
     small = house.scratch / "small"
@@ -113,6 +113,13 @@ def full_disk(house):
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(small)], capture_output=True).returncode != 0:
         raise Skip("mounting a tmpfs is not allowed here")
     house.closing.append(lambda: subprocess.run(["umount", "-l", str(small)], capture_output=True))
+    return small
+
+
+@scenario
+def full_disk(house):
+    """ENOSPC reaches the program at write, fsync or close, and the command line in words."""
+    small = mount_small(house)
     (small / "kept").write_text("kept")
     uri = house.serve(served=small).uri
     for script in ("dd if=/dev/zero of=/far/big bs=64k count=100 status=none", "cp $BIG /far/big", "head -c 9000000 /dev/zero > /far/big",
@@ -124,9 +131,29 @@ def full_disk(house):
         clear_sentence(done, "No space left")
         (small / "big").unlink(missing_ok=True)
     clear_sentence(house.cli("cp", house.local / "big", f"{uri}/far/big"), ("No space", "full"))
-    (small / "big").unlink(missing_ok=True)
+    # cp leaves what it has, to go on from there.
+    for left in small.glob("*big*"):
+        left.unlink()
     done = house.run(f"{uri}/far", "echo fits > /far/small; cat /far/kept /far/small")
     hold(done.stdout == "keptfits\n", "the service is of no use any more:", done.stderr)
+
+
+@scenario
+def full_disk_and_small_writes(house):
+    """A few bytes that do not fit are reported too, though the program only closes, or not even that."""
+    small = mount_small(house)
+    uri = house.serve(served=small).uri
+    with contextlib.suppress(OSError), open(small / "filler", "wb", buffering=0) as filler:
+        while filler.write(bytes(4096)):
+            pass
+    for script in ("echo x > /far/new", "dash -c 'echo x > /far/new; true'", "exec 3> /far/new; echo x >&3; exec 3>&-",
+                   "printf x | cat > /far/new", "{ echo a; echo b; } > /far/new", "echo x | tee /far/new > /dev/null",
+                   "python3 -c 'open(\"/far/new\", \"w\").write(\"x\")'",
+                   "python3 -c 'import os; os.write(os.open(\"/far/new\", 65), b\"x\")'",
+                   "awk 'BEGIN { print 1 > \"/far/new\" }'", "perl -e 'open F, \">/far/new\" or die; print F 1; close F or die \"$!\"'"):
+        done = house.run(f"{uri}/far", script)
+        hold(done.returncode != 0 or done.stderr.strip(), "nobody noticed that nothing was written:", script)
+        (small / "new").unlink(missing_ok=True)
 
 
 @scenario

@@ -275,7 +275,7 @@ head -2 /dev/stdin < $D/text.txt
 cat /dev/fd/3 3< $D/no-newline
 cat /proc/self/fd/4 4< $D/table.csv | tail -1
 echo through the name > $D/out
-echo appended > /dev/stdout >> $D/out
+bash -c 'echo appended >> /dev/stdout' >> $D/out
 python3 -c 'open("/dev/stdout", "a").write("by name\n")' >> $D/out
 tee /dev/fd/5 5>> $D/out < $D/no-newline
 cp /dev/stdin $D/copy < $D/data.bin

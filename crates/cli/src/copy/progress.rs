@@ -112,7 +112,7 @@ impl Progress {
 
     pub(super) fn failed(&self, from: &Place, to: &Place, error: &CopyError) {
         let error = error.explain(from, to);
-        let show = || eprintln!("sluice: {error}");
+        let show = || crate::report::say(format_args!("sluice: {error}"));
         match &self.bar {
             Some(bar) => bar.suspend(show),
             None => show(),
@@ -130,7 +130,7 @@ impl Progress {
 
     fn line(&self, text: &dyn Fn() -> String) {
         if self.lines {
-            eprintln!("{}", text());
+            crate::report::say(format_args!("{}", text()));
         }
     }
 
@@ -166,10 +166,8 @@ impl Progress {
                 seconds,
                 failed: &failures,
             };
-            println!(
-                "{}",
-                serde_json::to_string(&summary).context("cannot write the summary")?
-            );
+            let summary = serde_json::to_string(&summary).context("cannot write the summary")?;
+            crate::report::tell(format_args!("{summary}"))?;
         } else if self.lines || self.bar.is_some() {
             let rate = bytes_text((bytes as f64 / seconds.max(1e-6)) as u64);
             let were_there = if skipped > 0 {
@@ -183,9 +181,9 @@ impl Progress {
                 format!(", {} failed", failures.len())
             };
             let (noun, copied) = (if files == 1 { "file" } else { "files" }, bytes_text(bytes));
-            eprintln!(
+            crate::report::say(format_args!(
                 "copied {files} {noun}, {copied} in {seconds:.1} s ({rate}/s){were_there}{failed}"
-            );
+            ));
         }
         Ok(if failures.is_empty() {
             ExitCode::SUCCESS
@@ -209,7 +207,11 @@ impl Watch<'_> {
         if self.progress.lines && self.told.elapsed() >= LINE_EVERY {
             self.told = Instant::now();
             let percent = offset as f64 * 100.0 / self.size.max(1) as f64;
-            eprintln!("{}: {percent:.0} % of {}", self.from, bytes_text(self.size));
+            crate::report::say(format_args!(
+                "{}: {percent:.0} % of {}",
+                self.from,
+                bytes_text(self.size)
+            ));
         }
     }
 }

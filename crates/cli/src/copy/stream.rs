@@ -9,7 +9,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use super::part;
 use super::progress::Progress;
 use super::transfer::CopyError;
-use crate::place::{Meta, Moment, Place, Places, Reader, Trouble};
+use crate::place::{Meta, Moment, Place, Places, Reader, Trouble, umask};
 
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -74,7 +74,7 @@ fn from_input(places: &Places, destination: &OsStr, progress: &Progress) -> Resu
     let part_place = directory.child(&part::name(&name, &unique));
     let written = (|| {
         let part = part_place.create(0o600).map_err(fail)?;
-        part.set_len(0).map_err(fail)?;
+        part.cut_at(0).map_err(fail)?;
         let mut buffer = vec![0; BUFFER_BYTES];
         let mut offset = 0;
         loop {
@@ -89,7 +89,7 @@ fn from_input(places: &Places, destination: &OsStr, progress: &Progress) -> Resu
             progress.advance(count as u64);
         }
         part.sync().map_err(fail)?;
-        part.set_mode(0o644).map_err(fail)?;
+        part.set_meta(0o666 & !umask(), None).map_err(fail)?;
         part_place.rename(&to).map_err(fail)?;
         match directory.sync_directory() {
             Err(trouble) if !trouble.is_unsupported() => Err(fail(trouble)),

@@ -129,7 +129,9 @@ pub(super) fn file(
     progress.advance(start);
 
     let mut offset = start;
-    let mut buffer = vec![0; BUFFER_BYTES];
+    // Small files need no large buffer.
+    let room = source.size.saturating_add(1).min(BUFFER_BYTES as u64) as usize;
+    let mut buffer = vec![0; room];
     let mut watch = progress.watch(from, source.size);
     loop {
         let count = reader
@@ -146,7 +148,7 @@ pub(super) fn file(
         watch.at(offset);
     }
     part_file
-        .set_len(offset)
+        .cut_at(offset)
         .and_then(|()| part_file.sync())
         .map_err(CopyError::destination("write"))?;
     let now = from.stat(true).map_err(CopyError::source("look at"))?;
@@ -156,11 +158,8 @@ pub(super) fn file(
         return Err(CopyError::Changed);
     }
     part_file
-        .set_mode(source.mode & MODE_KEPT)
-        .map_err(CopyError::destination("set the mode of"))?;
-    part_file
-        .set_times(source.atime, source.mtime)
-        .map_err(CopyError::destination("set the times of"))?;
+        .set_meta(source.mode & MODE_KEPT, Some((source.atime, source.mtime)))
+        .map_err(CopyError::destination("set the mode and times of"))?;
     match part_place.rename(to) {
         // Another copy of the same source finished first, with the same part.
         Err(trouble) if trouble.is_missing() && is_same(to, source) => {}

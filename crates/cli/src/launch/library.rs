@@ -18,17 +18,17 @@ const NAME: &str = "libsluice.so";
 /// what could be wrong with it is checked here.
 pub(crate) fn find() -> Result<PathBuf> {
     let path = match std::env::var_os("SLUICE_PRELOAD").filter(|value| !value.is_empty()) {
-        Some(path) => {
-            let path = std::path::absolute(&path)
-                .with_context(|| format!("$SLUICE_PRELOAD is {}", path.display()))?;
-            path
-        }
+        Some(path) => std::path::absolute(&path)
+            .with_context(|| format!("$SLUICE_PRELOAD is {}", path.display()))?,
         None => {
             let own = std::env::current_exe().context(
                 "cannot tell where this program is; set $SLUICE_PRELOAD to libsluice.so",
             )?;
             let dir = own.parent().unwrap_or(Path::new("/"));
-            let places = [dir.join(NAME), dir.join("../lib").join(NAME)];
+            let places = [
+                dir.join(NAME),
+                dir.parent().unwrap_or(dir).join("lib").join(NAME),
+            ];
             let Some(found) = places.iter().find(|path| path.exists()) else {
                 bail!(
                     "the preload library {NAME} is neither beside {} nor in {}; install it there or set $SLUICE_PRELOAD to its path",

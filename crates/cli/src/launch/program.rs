@@ -16,21 +16,21 @@ const SCRIPTS_MAX: usize = 5;
 #[derive(Debug)]
 pub(crate) enum Refusal {
     /// No such program: exit status 127.
-    NotFound {
+    Missing {
         /// As given.
         program: OsString,
         /// The script that wants it as interpreter, if one does.
         wanted_by: Option<PathBuf>,
     },
     /// It is there but cannot be started at all: exit status 126.
-    NotExecutable {
+    Unstartable {
         /// Where.
         path: PathBuf,
         /// What stands in the way.
         error: io::Error,
     },
     /// It could be started, but would not be carried: exit status 126.
-    NotCarried {
+    Uncarried {
         /// Where.
         path: PathBuf,
         /// What it is.
@@ -55,8 +55,8 @@ impl Refusal {
     /// The exit status that shells use in this case.
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
-            Self::NotFound { .. } => 127,
-            Self::NotExecutable { .. } | Self::NotCarried { .. } => 126,
+            Self::Missing { .. } => 127,
+            Self::Unstartable { .. } | Self::Uncarried { .. } => 126,
         }
     }
 }
@@ -64,7 +64,7 @@ impl Refusal {
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::NotFound {
+            Self::Missing {
                 program,
                 wanted_by: None,
             } => {
@@ -74,7 +74,7 @@ impl std::fmt::Display for Refusal {
                     program.display()
                 )
             }
-            Self::NotFound {
+            Self::Missing {
                 program,
                 wanted_by: Some(script),
             } => {
@@ -85,10 +85,10 @@ impl std::fmt::Display for Refusal {
                     program.display()
                 )
             }
-            Self::NotExecutable { path, error } => {
+            Self::Unstartable { path, error } => {
                 write!(f, "{}: cannot be executed: {error}", path.display())
             }
-            Self::NotCarried { path, why } => {
+            Self::Uncarried { path, why } => {
                 write!(f, "{}: ", path.display())?;
                 match why {
                     NotCarried::Static => f.write_str(
@@ -119,7 +119,7 @@ impl std::fmt::Display for Refusal {
 
 /// Finds `program` as execvp(3) does and makes sure that everything started on the way to it can be carried.
 pub(crate) fn check(program: &OsStr) -> Result<PathBuf, Refusal> {
-    let path = find(program).ok_or_else(|| Refusal::NotFound {
+    let path = find(program).ok_or_else(|| Refusal::Missing {
         program: program.to_owned(),
         wanted_by: None,
     })?;
@@ -160,7 +160,7 @@ fn may_execute(path: &Path) -> bool {
 }
 
 fn check_image(path: &Path, scripts: usize) -> Result<(), Refusal> {
-    let stop = |error: io::Error| Refusal::NotExecutable {
+    let stop = |error: io::Error| Refusal::Unstartable {
         path: path.to_path_buf(),
         error,
     };
@@ -172,7 +172,7 @@ fn check_image(path: &Path, scripts: usize) -> Result<(), Refusal> {
         return Err(stop(io::ErrorKind::PermissionDenied.into()));
     }
     let refuse = |why| {
-        Err(Refusal::NotCarried {
+        Err(Refusal::Uncarried {
             path: path.to_path_buf(),
             why,
         })
@@ -197,7 +197,7 @@ fn check_image(path: &Path, scripts: usize) -> Result<(), Refusal> {
             argument,
         } => {
             let next = PathBuf::from(OsString::from_vec(interpreter));
-            let missing = |program: &OsStr| Refusal::NotFound {
+            let missing = |program: &OsStr| Refusal::Missing {
                 program: program.to_owned(),
                 wanted_by: Some(path.to_path_buf()),
             };

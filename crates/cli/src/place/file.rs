@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, PermissionsExt};
 
 use client::{Opened, RemoteFile};
+use p9::SetAttributes;
 
 use super::{Meta, Moment, Outcome, local, remote};
 
@@ -66,24 +67,25 @@ impl Writer {
         }
     }
 
-    pub(crate) fn set_len(&self, len: u64) -> Outcome<()> {
+    /// Cuts off what follows `len` bytes.
+    pub(crate) fn cut_at(&self, len: u64) -> Outcome<()> {
         match self {
             Self::Local(file) => Ok(file.set_len(len)?),
-            Self::Remote(file) => file.set_len(len),
+            Self::Remote(file) => file.cut_at(len),
         }
     }
 
-    pub(crate) fn set_mode(&self, mode: u32) -> Outcome<()> {
+    /// Sets permission and times, in one request.
+    pub(crate) fn set_meta(&self, mode: u32, times: Option<(Moment, Moment)>) -> Outcome<()> {
         match self {
-            Self::Local(file) => Ok(file.set_permissions(Permissions::from_mode(mode))?),
-            Self::Remote(file) => file.set_mode(mode),
-        }
-    }
-
-    pub(crate) fn set_times(&self, atime: Moment, mtime: Moment) -> Outcome<()> {
-        match self {
-            Self::Local(file) => Ok(file.set_times(local::file_times(atime, mtime)?)?),
-            Self::Remote(file) => file.set_times(atime, mtime),
+            Self::Local(file) => {
+                file.set_permissions(Permissions::from_mode(mode))?;
+                match times {
+                    Some((atime, mtime)) => Ok(file.set_times(local::file_times(atime, mtime)?)?),
+                    None => Ok(()),
+                }
+            }
+            Self::Remote(file) => file.set_meta(mode, times),
         }
     }
 
@@ -148,18 +150,25 @@ impl RemoteOpen {
         Ok(remote::meta(&self.file.attributes()?))
     }
 
-    fn set_len(&self, size: u64) -> Outcome<()> {
-        Ok(self.file.truncate(size)?)
+    fn cut_at(&self, len: u64) -> Outcome<()> {
+        // The size is known from the opening and our own writes, so that this is rarely a request.
+        if self.file.size()? == len {
+            return Ok(());
+        }
+        Ok(self.file.truncate(len)?)
     }
 
-    fn set_mode(&self, mode: u32) -> Outcome<()> {
-        Ok(self.file.set_attributes(&remote::mode_only(mode))?)
-    }
-
-    fn set_times(&self, atime: Moment, mtime: Moment) -> Outcome<()> {
-        Ok(self
-            .file
-            .set_attributes(&remote::times_only(atime, mtime))?)
+    fn set_meta(&self, mode: u32, times: Option<(Moment, Moment)>) -> Outcome<()> {
+        let mut set = remote::mode_only(mode);
+        if let Some((atime, mtime)) = times {
+            let times = remote::times_only(atime, mtime);
+            set = SetAttributes {
+                valid: set.valid | times.valid,
+                mode,
+                ..times
+            };
+        }
+        Ok(self.file.set_attributes(&set)?)
     }
 
     fn sync(&self) -> Outcome<()> {

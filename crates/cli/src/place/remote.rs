@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
-use address::{ClientOptions, Endpoint, Settings, Uri};
+use address::{Endpoint, Settings, Uri};
 use anyhow::{Result, bail};
 use client::{At, Options, Session, SocketDial};
 use p9::{Attributes, OpenFlags, SetAttributes, SetattrMask, Time};
@@ -33,8 +32,8 @@ impl Sessions {
         if let Some(session) = open.get(endpoint) {
             return Ok(Arc::clone(session));
         }
-        let options = options(&self.settings.client);
-        let session = match socket_place(endpoint) {
+        let options = Options::from(&self.settings.client);
+        let session = match client::Place::of(endpoint) {
             Some(place) => Session::new(Box::new(SocketDial::new(place)), options),
             None if *endpoint == Endpoint::Direct => stores::direct(&self.settings, options)?,
             None => bail!(
@@ -44,37 +43,6 @@ impl Sessions {
         };
         open.insert(endpoint.clone(), Arc::clone(&session));
         Ok(session)
-    }
-}
-
-/// Where a socket endpoint is on this machine.
-pub(crate) fn socket_place(endpoint: &Endpoint) -> Option<client::Place> {
-    match endpoint {
-        Endpoint::Unix(name) => {
-            let runtime = std::env::var_os("XDG_RUNTIME_DIR");
-            let uid = rustix::process::getuid().as_raw();
-            Some(client::Place::Unix(
-                name.resolve(runtime.as_deref().map(AsRef::as_ref), uid),
-            ))
-        }
-        Endpoint::Tcp { host, port } => Some(client::Place::Tcp {
-            host: host.clone(),
-            port: *port,
-        }),
-        Endpoint::Direct | Endpoint::Mpi { .. } | Endpoint::Ssh { .. } | Endpoint::S3 { .. } => {
-            None
-        }
-    }
-}
-
-/// The client's options as settings have them.
-pub(crate) fn options(settings: &ClientOptions) -> Options {
-    Options {
-        msize: settings.msize_bytes,
-        read_ahead_max: usize::try_from(settings.read_ahead_bytes).unwrap_or(usize::MAX),
-        write_behind_max: usize::try_from(settings.write_behind_bytes).unwrap_or(usize::MAX),
-        reconnect_for: Duration::from_secs(settings.reconnect_seconds.into()),
-        ..Options::default()
     }
 }
 
@@ -162,7 +130,7 @@ impl Remote {
         loop {
             let held = handle.read_directory(cookie, &mut |entry| {
                 cookie = entry.offset;
-                let name: &[u8] = entry.name.as_ref();
+                let name: &[u8] = entry.name;
                 if !matches!(name, b"." | b"..") {
                     names.push(name.to_vec());
                 }
@@ -287,7 +255,7 @@ pub(super) fn times_only(atime: Moment, mtime: Moment) -> SetAttributes {
 }
 
 /// The process's umask: services take a mode as it is.
-fn umask() -> u32 {
+pub(crate) fn umask() -> u32 {
     static UMASK: std::sync::OnceLock<u32> = std::sync::OnceLock::new();
     *UMASK.get_or_init(|| {
         // umask(2) only sets; /proc tells without a moment in which files of other threads get the wrong mode.

@@ -231,6 +231,10 @@ fn standard_input_and_output_are_places() {
     let stored = run_with_input(["cp", "-", &served.uri("d/f")], &bytes);
     assert!(stored.status.success() && stored.stdout.is_empty());
     assert!(fs::read(served.local("f")).unwrap() == bytes);
+    // The usual mode of a new file, by the umask of this process.
+    fs::write(served.beside("new"), "").unwrap();
+    let mode = |path: &Path| fs::metadata(path).unwrap().mode();
+    assert_eq!(mode(&served.local("f")), mode(&served.beside("new")));
     assert!(run_with_input(["cp", &served.uri("d/f"), "-"], b"").stdout == bytes);
     assert!(run_with_input(["cp", "-", "-"], &bytes).stdout == bytes);
     assert_eq!(part(&served.local("")), None);

@@ -5,7 +5,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 
 use rustix::process::Signal;
 
-use crate::support::{Served, Service, run, sluice};
+use crate::support::{Served, Service, noise, run, run_with_input, sluice};
 
 #[test]
 fn it_ends_by_a_signal_with_status_0_and_removes_its_socket() {
@@ -62,6 +62,27 @@ fn a_second_service_on_the_same_socket_is_refused_and_a_dead_one_replaced() {
     );
     served.restart();
     assert_eq!(run(["ls", &served.uri("")]).ok(), "d\nm\n");
+}
+
+#[test]
+fn a_relay_passes_on_and_survives_a_restart_of_what_is_behind_it() {
+    let mut behind = Served::new();
+    let bytes = noise(3_000_000);
+    fs::write(behind.local("f"), &bytes).unwrap();
+    let mut command = sluice();
+    command.args([
+        "serve",
+        &format!("far={}", behind.uri("d")),
+        "--listen",
+        "tcp:127.0.0.1:0",
+    ]);
+    let middle = Service::start(command);
+    let uri = |name: &str| format!("{}/far/{name}", middle.uris[0]);
+    assert_eq!(run(["ls", &uri("")]).ok(), "f\n");
+    assert!(run_with_input(["cat", &uri("f")], b"").stdout == bytes);
+    behind.restart();
+    run(["cp", &uri("f"), &uri("g")]).ok();
+    assert!(fs::read(behind.local("g")).unwrap() == bytes);
 }
 
 #[test]

@@ -11,10 +11,11 @@ use crate::connection::{Body, Connection, Ticket};
 use crate::error::{Error, Result};
 use crate::handle::Handle;
 use crate::lock;
-use crate::readahead::ReadAhead;
 use crate::opening::Opened;
+use crate::readahead::ReadAhead;
 use crate::session::{Repeat, Session};
 use crate::siblings::Siblings;
+use crate::space::Space;
 use crate::writebehind::WriteBehind;
 
 /// For how long cached data and a known size are good without asking, unless a reader goes on
@@ -37,6 +38,11 @@ impl Outstanding {
 
     pub(super) fn has_arrived(&self) -> bool {
         self.ticket.as_ref().is_some_and(|ticket| self.connection.has_arrived(ticket))
+    }
+
+    /// Takes in replies that are here, without waiting.
+    pub(super) fn take_in(&self) {
+        self.connection.take_in();
     }
 
     /// Waits for the whole reply, and says who gets its buffer back.
@@ -122,6 +128,8 @@ pub(crate) struct State {
     pub(super) delayed: Option<Error>,
     /// After a failure every write waits for its reply, until one succeeds.
     pub(super) strict: bool,
+    /// Whether there is room for writes that nobody waits for.
+    pub(super) space: Space,
     /// Known size in bytes, own writes that are on their way included.
     pub(super) size: u64,
     /// The known size may be answered as the end of the file, once.
@@ -223,6 +231,7 @@ impl Core {
             last_write_ms: now_ms(),
             delayed: None,
             strict: false,
+            space: Space::default(),
             size: attributes.size,
             end_is_known: attributes.size > 0,
             first: early,
@@ -241,7 +250,7 @@ impl Core {
             shared: AtomicBool::new(false),
             unbuffered: AtomicBool::new(!attributes.is_regular()),
         });
-        core.lock().seen = core.siblings.first_epoch(&core);
+        core.lock().seen = core.siblings.first_epoch(&core, flags.writes());
         core
     }
 

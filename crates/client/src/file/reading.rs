@@ -15,6 +15,9 @@ use crate::session::Repeat;
 /// come with their surroundings into the cache.
 const DIRECT_LEN_MIN: u64 = 64 * 1024;
 
+/// The most of one read that is asked for at once: what else the connection carries waits behind it.
+const FETCH_LEN_MAX: usize = 64 * 1024 * 1024;
+
 /// Small reads outside of any sequence ask for whole blocks of this size.
 const BLOCK_LEN: u64 = 4096;
 
@@ -68,7 +71,7 @@ impl Core {
         }
         if uncached {
             drop(state);
-            return self.read_through(target, offset);
+            return self.read_now(target, offset);
         }
         let goes_on = offset == state.last_end;
         if state.is_stale() || (!goes_on && !state.chunks.is_empty() && !state.is_fresh()) {
@@ -151,7 +154,7 @@ impl Core {
         at: u64,
         advice: &Advice,
     ) -> (MutexGuard<'s, State>, Result<Fetched>) {
-        let wanted = ByteRange::at(at, rest.len() as u64);
+        let wanted = ByteRange::at(at, rest.len().min(FETCH_LEN_MAX) as u64);
         let pieces = match self.submit_pieces(&mut state, wanted) {
             Ok(pieces) => pieces,
             Err(error) => return (state, Err(error)),
@@ -212,9 +215,7 @@ impl Core {
         for piece in pieces {
             let target = &mut rest[filled..filled + piece.len];
             let count = match piece.outstanding.wait_read(target) {
-                Err(error) if error.is_retryable() => {
-                    self.read_now(target, at + filled as u64)
-                }
+                Err(error) if error.is_retryable() => self.read_now(target, at + filled as u64),
                 outcome => outcome,
             };
             match count {
@@ -361,18 +362,13 @@ impl Core {
         (state, outcome)
     }
 
-    /// Reads past all caches, as much as one request can carry.
-    fn read_through(&self, target: &mut [u8], offset: u64) -> Result<usize> {
-        self.read_now(target, offset)
-    }
-
     fn submit_read(&self, range: ByteRange) -> Result<Outstanding> {
         self.submit(Repeat::Safe, |connection, fid| {
             connection.submit_read(fid, range.start(), range.len() as u32)
         })
     }
 
-    /// Reads once and waits.
+    /// Reads once, past all caches and as much as one request can carry, and waits.
     fn read_now(&self, target: &mut [u8], offset: u64) -> Result<usize> {
         self.handle().with(Repeat::Safe, |connection, fid| {
             let count = target.len().min(connection.payload_max());

@@ -79,10 +79,7 @@ impl Fake {
     /// `dir/sub/file`, `dir/link` to it and whatever a path in `files` says: `a/b` is a file,
     /// `a/b/` a directory, `a/b@target` a symbolic link.
     pub fn new(paths: &[&str]) -> Self {
-        let root = Node {
-            kind: Kind::Directory(BTreeMap::new()),
-            parent: ROOT,
-        };
+        let root = Node { kind: Kind::Directory(BTreeMap::new()), parent: ROOT };
         let mut world = World {
             nodes: HashMap::from([(ROOT, root)]),
             next: ROOT + 1,
@@ -160,18 +157,12 @@ impl Fake {
     }
 
     pub fn count(&self, name: &str) -> usize {
-        self.world()
-            .log
-            .iter()
-            .filter(|entry| **entry == name)
-            .count()
+        self.world().log.iter().filter(|entry| **entry == name).count()
     }
 
     pub fn content(&self, path: &str) -> Option<Vec<u8>> {
         let world = self.world();
-        let id = path
-            .split('/')
-            .try_fold(ROOT, |dir, name| world.child(dir, name.as_bytes()))?;
+        let id = path.split('/').try_fold(ROOT, |dir, name| world.child(dir, name.as_bytes()))?;
         match &world.nodes[&id].kind {
             Kind::File(data) => Some(data.clone()),
             _ => None,
@@ -180,9 +171,7 @@ impl Fake {
 
     pub fn exists(&self, path: &str) -> bool {
         let world = self.world();
-        path.split('/')
-            .try_fold(ROOT, |dir, name| world.child(dir, name.as_bytes()))
-            .is_some()
+        path.split('/').try_fold(ROOT, |dir, name| world.child(dir, name.as_bytes())).is_some()
     }
 
     /// Ends all connections, as a service does that is killed, and waits until that is done.
@@ -196,14 +185,8 @@ impl Fake {
     pub fn replace(&self, path: &str, data: &[u8]) {
         let mut world = self.world();
         let (dir, name) = path.rsplit_once('/').expect("a path of two names");
-        let dir = dir
-            .split('/')
-            .try_fold(ROOT, |dir, name| world.child(dir, name.as_bytes()));
-        world.add(
-            dir.expect("the directory is there"),
-            name.as_bytes(),
-            Kind::File(data.to_vec()),
-        );
+        let dir = dir.split('/').try_fold(ROOT, |dir, name| world.child(dir, name.as_bytes()));
+        world.add(dir.expect("the directory is there"), name.as_bytes(), Kind::File(data.to_vec()));
     }
 }
 
@@ -212,17 +195,11 @@ impl Dial for Fake {
         let mut world = self.world();
         world.dials += 1;
         if world.faults.unreachable {
-            return Err(Error::Unreachable {
-                peer: self.peer(),
-                errno: Errno::ECONNREFUSED,
-            });
+            return Err(Error::Unreachable { peer: self.peer(), errno: Errno::ECONNREFUSED });
         }
         let (ours, theirs) = UnixStream::pair().expect("a socket pair");
-        ours.set_read_timeout(Some(request_timeout))
-            .expect("a timeout");
-        world
-            .sockets
-            .push(theirs.try_clone().expect("a descriptor"));
+        ours.set_read_timeout(Some(request_timeout)).expect("a timeout");
+        world.sockets.push(theirs.try_clone().expect("a descriptor"));
         if !world.faults.deaf {
             let fake = self.clone();
             std::thread::spawn(move || Serving::new(fake).run(theirs));
@@ -247,11 +224,7 @@ impl World {
         let id = self.next;
         self.next += 1;
         self.nodes.insert(id, Node { kind, parent: dir });
-        if let Some(Node {
-            kind: Kind::Directory(entries),
-            ..
-        }) = self.nodes.get_mut(&dir)
-        {
+        if let Some(Node { kind: Kind::Directory(entries), .. }) = self.nodes.get_mut(&dir) {
             entries.insert(name.to_vec(), id);
         }
         id
@@ -263,11 +236,7 @@ impl World {
             Kind::File(_) => QidType::empty(),
             Kind::Symlink(_) => QidType::SYMLINK,
         };
-        Qid {
-            kind,
-            version: 0,
-            path: id,
-        }
+        Qid { kind, version: 0, path: id }
     }
 
     fn attributes(&self, id: u64) -> Attributes {
@@ -311,13 +280,7 @@ struct Over;
 
 impl Serving {
     fn new(fake: Fake) -> Self {
-        Self {
-            fake,
-            fids: HashMap::new(),
-            msize: 8192,
-            counts: HashMap::new(),
-            replied: 0,
-        }
+        Self { fake, fids: HashMap::new(), msize: 8192, counts: HashMap::new(), replied: 0 }
     }
 
     fn run(mut self, mut socket: UnixStream) {
@@ -372,17 +335,12 @@ impl Serving {
             self.fake.world().log.push(request.name());
             let count = self.counts.entry(header.kind).or_default();
             *count += 1;
-            if faults
-                .drop_before
-                .is_some_and(|fault| fault == (header.kind, *count))
-            {
+            if faults.drop_before.is_some_and(|fault| fault == (header.kind, *count)) {
                 self.fake.set(|faults| faults.drop_before = None);
                 over = Err(Over);
                 break;
             }
-            let unanswered = faults
-                .drop_after
-                .is_some_and(|fault| fault == (header.kind, *count));
+            let unanswered = faults.drop_after.is_some_and(|fault| fault == (header.kind, *count));
             let mut out = Vec::new();
             self.execute(header.tag, &request, &mut out);
             if unanswered {
@@ -434,10 +392,7 @@ impl Serving {
         match *request {
             Request::Version { msize, .. } => {
                 self.msize = msize.min(world.faults.msize_max.unwrap_or(u32::MAX));
-                Ok(Reply::Version {
-                    msize: self.msize,
-                    version: b"9P2000.L",
-                })
+                Ok(Reply::Version { msize: self.msize, version: b"9P2000.L" })
             }
             Request::Attach { fid, aname, .. } => {
                 let mut id = ROOT;
@@ -455,16 +410,9 @@ impl Serving {
                 self.fids.insert(fid, (id, false));
                 Ok(Reply::Attach { qid: world.qid(id) })
             }
-            Request::Walk {
-                fid,
-                new_fid,
-                names,
-            } => {
+            Request::Walk { fid, new_fid, names } => {
                 let mut id = self.fid(fid)?;
-                assert!(
-                    fid == new_fid || !self.fids.contains_key(&new_fid),
-                    "fid in use"
-                );
+                assert!(fid == new_fid || !self.fids.contains_key(&new_fid), "fid in use");
                 assert!(!self.fids[&fid].1, "walk from an open fid");
                 let mut qids = Vec::new();
                 for name in names.as_slice() {
@@ -485,17 +433,15 @@ impl Serving {
                 if qids.len() == names.as_slice().len() {
                     self.fids.insert(new_fid, (id, false));
                 }
-                Ok(Reply::Walk {
-                    qids: Qids::collect(qids),
-                })
+                Ok(Reply::Walk { qids: Qids::collect(qids) })
             }
             Request::Clunk { fid } => {
                 self.fids.remove(&fid).ok_or(Errno::EBADF)?;
                 Ok(Reply::Clunk {})
             }
-            Request::Getattr { fid, .. } => Ok(Reply::Getattr {
-                attributes: world.attributes(self.fid(fid)?),
-            }),
+            Request::Getattr { fid, .. } => {
+                Ok(Reply::Getattr { attributes: world.attributes(self.fid(fid)?) })
+            }
             Request::Setattr { fid, set } => {
                 let id = self.fid(fid)?;
                 match &mut world.nodes.get_mut(&id).ok_or(Errno::ENOENT)?.kind {
@@ -507,12 +453,7 @@ impl Serving {
             }
             Request::Statfs { fid } => {
                 self.fid(fid)?;
-                Ok(Reply::Statfs {
-                    statfs: StatFs {
-                        name_max: 255,
-                        ..StatFs::default()
-                    },
-                })
+                Ok(Reply::Statfs { statfs: StatFs { name_max: 255, ..StatFs::default() } })
             }
             Request::Lopen { fid, flags } => {
                 let id = self.fid(fid)?;
@@ -526,14 +467,9 @@ impl Serving {
                     _ => {}
                 }
                 self.fids.insert(fid, (id, true));
-                Ok(Reply::Lopen {
-                    qid: world.qid(id),
-                    iounit: 0,
-                })
+                Ok(Reply::Lopen { qid: world.qid(id), iounit: 0 })
             }
-            Request::Lcreate {
-                fid, name, flags, ..
-            } => {
+            Request::Lcreate { fid, name, flags, .. } => {
                 let dir = self.fid(fid)?;
                 let id = match world.child(dir, name) {
                     Some(_) if flags.contains(OpenFlags::EXCLUSIVE) => return Err(Errno::EEXIST),
@@ -541,10 +477,7 @@ impl Serving {
                     None => world.add(dir, name, Kind::File(Vec::new())),
                 };
                 self.fids.insert(fid, (id, true));
-                Ok(Reply::Lcreate {
-                    qid: world.qid(id),
-                    iounit: 0,
-                })
+                Ok(Reply::Lcreate { qid: world.qid(id), iounit: 0 })
             }
             Request::Mkdir { dir, name, .. } => {
                 let dir = self.fid(dir)?;
@@ -554,19 +487,14 @@ impl Serving {
                 let id = world.add(dir, name, Kind::Directory(BTreeMap::new()));
                 Ok(Reply::Mkdir { qid: world.qid(id) })
             }
-            Request::Symlink {
-                dir, name, target, ..
-            } => {
+            Request::Symlink { dir, name, target, .. } => {
                 let dir = self.fid(dir)?;
                 let id = world.add(dir, name, Kind::Symlink(target.to_vec()));
                 Ok(Reply::Symlink { qid: world.qid(id) })
             }
             Request::Link { dir, fid, name } => {
                 let (dir, id) = (self.fid(dir)?, self.fid(fid)?);
-                if let Some(Node {
-                    kind: Kind::Directory(entries),
-                    ..
-                }) = world.nodes.get_mut(&dir)
+                if let Some(Node { kind: Kind::Directory(entries), .. }) = world.nodes.get_mut(&dir)
                 {
                     entries.insert(name.to_vec(), id);
                 }
@@ -580,20 +508,13 @@ impl Serving {
                 };
                 Ok(Reply::Unlinkat {})
             }
-            Request::Renameat {
-                old_dir,
-                old_name,
-                new_dir,
-                new_name,
-            } => {
+            Request::Renameat { old_dir, old_name, new_dir, new_name } => {
                 let (old_dir, new_dir) = (self.fid(old_dir)?, self.fid(new_dir)?);
                 let id = world.child(old_dir, old_name).ok_or(Errno::ENOENT)?;
                 for (dir, name, entry) in [(old_dir, old_name, None), (new_dir, new_name, Some(id))]
                 {
-                    let Some(Node {
-                        kind: Kind::Directory(entries),
-                        ..
-                    }) = world.nodes.get_mut(&dir)
+                    let Some(Node { kind: Kind::Directory(entries), .. }) =
+                        world.nodes.get_mut(&dir)
                     else {
                         return Err(Errno::ENOTDIR);
                     };
@@ -619,11 +540,7 @@ impl Serving {
                 }
                 _ => Err(Errno::EISDIR),
             },
-            Request::Write {
-                fid,
-                offset,
-                data: Data(new),
-            } => {
+            Request::Write { fid, offset, data: Data(new) } => {
                 let id = self.fid(fid)?;
                 match &mut world.nodes.get_mut(&id).ok_or(Errno::ENOENT)?.kind {
                     Kind::File(data) => {
@@ -632,9 +549,7 @@ impl Serving {
                             data.resize(end, 0);
                         }
                         data[offset as usize..end].copy_from_slice(new);
-                        Ok(Reply::Write {
-                            count: new.len() as u32,
-                        })
+                        Ok(Reply::Write { count: new.len() as u32 })
                     }
                     _ => Err(Errno::EISDIR),
                 }
@@ -645,12 +560,8 @@ impl Serving {
                     return Err(Errno::ENOTDIR);
                 };
                 for (index, (name, id)) in entries.iter().enumerate().skip(offset as usize) {
-                    let entry = DirEntry {
-                        qid: world.qid(*id),
-                        offset: index as u64 + 1,
-                        kind: 0,
-                        name,
-                    };
+                    let entry =
+                        DirEntry { qid: world.qid(*id), offset: index as u64 + 1, kind: 0, name };
                     if held.len() + entry.encoded_len() > count as usize {
                         break;
                     }
@@ -663,13 +574,9 @@ impl Serving {
                 self.fid(fid)?;
                 if kind != LockKind::UNLOCK && world.faults.lock_held > 0 {
                     world.faults.lock_held -= 1;
-                    return Ok(Reply::Lock {
-                        status: LockStatus::BLOCKED,
-                    });
+                    return Ok(Reply::Lock { status: LockStatus::BLOCKED });
                 }
-                Ok(Reply::Lock {
-                    status: LockStatus::SUCCESS,
-                })
+                Ok(Reply::Lock { status: LockStatus::SUCCESS })
             }
             _ => Err(Errno::EOPNOTSUPP),
         }

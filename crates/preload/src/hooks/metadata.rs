@@ -190,8 +190,16 @@ fn value_of(address: *mut c_void, size: usize) -> Result<Option<&'static mut [u8
     if size == 0 { Ok(None) } else { buffer(address, size).map(Some) }
 }
 
+/// Extended attributes of what lies beside a mapped prefix are not asked for: `ls -la` looks for them.
+fn xattr_at<T>(path: Path, run: impl FnOnce(&Place) -> Result<T, Errno>) -> Outcome<T> {
+    match locate(CWD, path) {
+        Located::Near(_) => Outcome::Fail(Errno::EOPNOTSUPP),
+        _ => at(CWD, path, run),
+    }
+}
+
 fn get_xattr(path: Path, follow: bool, n: Path, to: *mut c_void, len: usize) -> Outcome<isize> {
-    at(libc::AT_FDCWD, path, |place| {
+    xattr_at(path, |place| {
         let name = name(n)?;
         let value = place.run(|remote, at, _| remote.xattr(at, follow, name))?;
         ops::give_value(&value, value_of(to, len)?)
@@ -199,7 +207,7 @@ fn get_xattr(path: Path, follow: bool, n: Path, to: *mut c_void, len: usize) -> 
 }
 
 fn list_xattr(path: Path, follow: bool, to: *mut c_char, len: usize) -> Outcome<isize> {
-    at(libc::AT_FDCWD, path, |place| {
+    xattr_at(path, |place| {
         let names = place.run(|remote, at, _| remote.xattr_list(at, follow))?;
         ops::give_value(&names, value_of(to.cast(), len)?)
     })
@@ -213,14 +221,14 @@ fn set_xattr(
     len: usize,
     flags: c_int,
 ) -> Outcome<c_int> {
-    at(libc::AT_FDCWD, path, |place| {
+    xattr_at(path, |place| {
         let (name, value) = (name(n)?, data(from, len)?);
         place.run(|s, at, _| s.set_xattr(at, follow, name, value, flags as u32)).map(|()| 0)
     })
 }
 
 fn remove_xattr(path: Path, follow: bool, n: Path) -> Outcome<c_int> {
-    at(libc::AT_FDCWD, path, |place| {
+    xattr_at(path, |place| {
         let name = name(n)?;
         place.run(|remote, at, _| remote.remove_xattr(at, follow, name)).map(|()| 0)
     })

@@ -65,7 +65,12 @@ fn bytes<'a>(text: Path) -> Result<&'a [u8], Errno> {
 
 fn read_link(dir: c_int, path: Path, to: *mut c_char, len: usize) -> Outcome<isize> {
     at(dir, path, |place| {
-        let target = ops::read_link(place)?;
+        let name = bytes(path)?;
+        let target = match context::descriptor_name(name) {
+            // What /proc says of a descriptor is the path of the file.
+            Some(_) => place.visible_path(),
+            None => ops::read_link(place)?,
+        };
         let room = buffer(to.cast(), len)?;
         let count = target.len().min(room.len());
         room[..count].copy_from_slice(&target[..count]);

@@ -1,11 +1,14 @@
 //! Reading, writing and seeking.
 
 use std::ffi::c_int;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use client::RemoteFile;
 use p9::{Errno, OpenFlags};
 
 use crate::description::{Content, Live};
+use crate::install::{Technique, technique};
 use crate::state::State;
 use crate::table;
 
@@ -104,9 +107,7 @@ pub(crate) fn write(fd: c_int, data: &[u8]) -> Result<usize, Errno> {
                 return Err(errno(error));
             }
         }
-        if state.is_shared() {
-            file.send();
-        }
+        after_write(file, state)?;
         Ok(data.len())
     })
 }
@@ -138,16 +139,29 @@ pub(crate) fn write_vector<'a>(
 /// pwrite(2). On a descriptor that appends, Linux appends whatever the offset (pwrite(2), BUGS).
 pub(crate) fn write_at(fd: c_int, data: &[u8], offset: i64) -> Result<usize, Errno> {
     let offset = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
-    let (file, appending) = description(fd)?.with(fd, |live| {
-        let (file, state) = live.file_to_write()?;
-        Ok((file.clone(), appends(state)))
+    let (file, state) = description(fd)?.with(fd, |live| {
+        let file = live.file_to_write()?.0.clone();
+        Ok((file, live.state.clone()))
     })?;
-    if appending {
+    if appends(&state) {
         file.append(data).map_err(errno)?;
     } else {
         file.write_at(data, offset).map_err(errno)?;
     }
+    after_write(&file, &state)?;
     Ok(data.len())
+}
+
+/// What must not stay behind in this process: data that others who share the open file may look for,
+/// and in the fallback all, because exit(3) and exec(3) inside libc are not seen there.
+fn after_write(file: &Arc<RemoteFile>, state: &State) -> Result<(), Errno> {
+    if technique() == Technique::Interposing {
+        return file.flush().map_err(errno);
+    }
+    if state.is_shared() {
+        file.send();
+    }
+    Ok(())
 }
 
 fn appends(state: &State) -> bool {

@@ -194,12 +194,27 @@ fn unlock_all(fd: c_int) {
         if description.identity().as_ref() != Some(&identity) {
             continue;
         }
-        let Some(file) = description.locked_file() else { continue };
+        unlock(description);
+    }
+}
+
+fn unlock(description: &crate::description::Description) {
+    if let Some(file) = description.locked_file() {
         let process = rustix::process::getpid().as_raw_nonzero().get() as u32;
         let client = client_name();
         let everything = Lock { kind: LockKind::UNLOCK, start: 0, length: 0, process, client };
         let _ = file.flush();
         let _ = file.handle().lock(&everything, None);
+    }
+}
+
+/// At exit: whoever waits for this process finds its locks released, as with local files. The service
+/// would release them too, once it notices that the connection is gone.
+pub(crate) fn unlock_everything() {
+    if LOCKED.load(Ordering::Relaxed) {
+        for (_, description) in table::all() {
+            unlock(description);
+        }
     }
 }
 

@@ -1,0 +1,56 @@
+//! Opening stores by their descriptions: what `sluice serve` offers, and what `scdc:///` shows.
+
+use std::sync::Arc;
+
+use address::{StorePlace, StoreSpec};
+use client::{Dial, Options, Session, SocketDial};
+use store::fs::FsStore;
+use store::mem::MemStore;
+use store::relay::RelayStore;
+use store::{Exports, ReadOnly, Store};
+
+use crate::error::{Error, Result};
+
+/// All stores under one root, read-only where their description or `read_only` says so. Relays talk to
+/// their service with `options`, through what `dial` makes of a place.
+///
+/// # Errors
+/// When a store cannot be opened, or a relay leads to what is not a plain socket.
+pub fn open_stores(
+    specs: &[StoreSpec],
+    read_only: bool,
+    options: &Options,
+    dial: fn(client::Place) -> SocketDial,
+) -> Result<Exports> {
+    let mut members = Vec::new();
+    for spec in specs {
+        let store = open(spec, options, dial)?;
+        let store: Arc<dyn Store> =
+            if spec.read_only || read_only { Arc::new(ReadOnly::new(store)) } else { store };
+        members.push((spec.name.clone(), store));
+    }
+    Exports::new(members).map_err(|source| Error::Store { name: "/".to_owned(), source })
+}
+
+fn open(
+    spec: &StoreSpec,
+    options: &Options,
+    dial: fn(client::Place) -> SocketDial,
+) -> Result<Arc<dyn Store>> {
+    let name = || String::from_utf8_lossy(&spec.name).into_owned();
+    match &spec.place {
+        StorePlace::Dir(path) => match FsStore::new(path) {
+            Ok(store) => Ok(Arc::new(store)),
+            Err(source) => Err(Error::Directory { name: name(), path: path.clone(), source }),
+        },
+        StorePlace::Mem => Ok(Arc::new(MemStore::new())),
+        StorePlace::Relay(uri) => {
+            let Some(place) = client::Place::of(&uri.endpoint) else {
+                return Err(Error::Relay { name: name(), uri: uri.to_string() });
+            };
+            let dial: Box<dyn Dial> = Box::new(dial(place));
+            let session = Session::new(dial, options.clone());
+            Ok(Arc::new(RelayStore::new(session, uri.path.as_bytes())))
+        }
+    }
+}
