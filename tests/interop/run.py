@@ -28,6 +28,8 @@ SECONDS_MAX = 60
 # The machine boots and works without hardware help.
 MACHINE_SECONDS_MAX = 600
 
+UNPFS_VERSION = "0.13.0"
+
 CHECKS = []
 
 
@@ -88,23 +90,40 @@ class Scene:
         service = self.stack.enter_context(Service(self.sluice, [f"x={self.tree}"], listen))
         return re.sub(r"^scdc\+\w+://", "", service.uri)
 
+    def unpfs(self):
+        """Starts rs9p's unpfs on the tree and returns its address for our URIs."""
+        root = places.target_directory() / "foreign"
+        program = root / "bin" / "unpfs"
+        if not program.exists():
+            if not self.full:
+                raise Skip(f"unpfs is not in {root}: --full builds it there")
+            built = run("cargo", "install", "unpfs", "--version", UNPFS_VERSION, "--locked", "--root", root,
+                        "--target-dir", root / "build", expect=None, seconds_max=MACHINE_SECONDS_MAX)
+            if built.returncode != 0:
+                raise Skip(f"unpfs does not build here: {built.stderr.decode().strip()[-200:]}")
+        port = free_port()
+        self.begin([program, f"tcp!127.0.0.1!{port}", self.tree], socket.AF_INET, ("127.0.0.1", port))
+        return f"scdc+tcp://127.0.0.1:{port}"
+
     def diod(self, unix):
         """Starts diod on the tree and returns its address for our URIs."""
         diod = tool("diod")
         address = str(self.scratch / "diod") if unix else f"127.0.0.1:{free_port()}"
-        process = subprocess.Popen([diod, "-f", "-n", "-N", "-e", self.tree, "-l", address],
-                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        host, _, port = address.partition(":")
+        self.begin([diod, "-f", "-n", "-N", "-e", self.tree, "-l", address],
+                   socket.AF_UNIX if unix else socket.AF_INET, address if unix else (host, int(port)))
+        return f"scdc+{'uds' if unix else 'tcp'}://{address}{self.tree}"
+
+    def begin(self, command, family, address):
+        """Starts a server and waits until it listens."""
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.stack.callback(end, process)
         for _ in range(500):
-            with contextlib.suppress(OSError), socket.socket(
-                    socket.AF_UNIX if unix else socket.AF_INET) as probe:
-                host, _, port = address.partition(":")
-                probe.connect(address if unix else (host, int(port)))
-                break
+            with contextlib.suppress(OSError), socket.socket(family) as probe:
+                probe.connect(address)
+                return
             time.sleep(0.02)
-        else:
-            raise Failed("diod does not listen")
-        return f"scdc+{'uds' if unix else 'tcp'}://{address}{self.tree}"
+        raise Failed(f"{command[0]} does not listen")
 
 
 def end(process):
@@ -179,7 +198,7 @@ def plan9_client_over_tcp_and_unix_socket(scene):
         want((scene.tree / network / "d" / "entry-499").exists(), "what it created is not there")
 
 
-# ---- our client on diod ---------------------------------------------------------------------------
+# ---- our client on their servers ---------------------------------------------------------------------------
 
 
 def our_client(scene, uri):
@@ -210,8 +229,11 @@ def our_client_on_diod_over_tcp(scene):
 
 
 @check
-def unmodified_programs_on_diod(scene):
-    uri = scene.diod(unix=False)
+def our_client_on_unpfs_over_tcp(scene):
+    our_client(scene, scene.unpfs())
+
+
+def unmodified_programs(scene, uri):
     run(scene.sluice, "run", "--map", f"/far={uri}", "--", "sh", "-c",
         "sha256sum </far/numbers >/far/sum && sort -rn /far/numbers | head -3 >/far/top"
         " && cp /far/numbers /far/again && test -d /far/sub")
@@ -219,6 +241,16 @@ def unmodified_programs_on_diod(scene):
     want((scene.tree / "again").read_bytes() == scene.numbers, "cp within diod's tree")
     expected = subprocess.run(["sha256sum"], input=scene.numbers, capture_output=True).stdout
     want((scene.tree / "sum").read_bytes() == expected, "sha256sum")
+
+
+@check
+def unmodified_programs_on_diod(scene):
+    unmodified_programs(scene, scene.diod(unix=False))
+
+
+@check
+def unmodified_programs_on_unpfs(scene):
+    unmodified_programs(scene, scene.unpfs())
 
 
 @check
