@@ -33,6 +33,7 @@ mod readahead;
 mod resolve;
 mod session;
 mod siblings;
+mod space;
 mod tree;
 mod writebehind;
 mod xattr;

@@ -233,12 +233,13 @@ fn a_late_error_surfaces_exactly_once() {
     ];
     for ask in asks {
         let (service, session) = service(b"");
-        service.set(|faults| faults.refuse_writes = Some(Errno::ENOSPC));
         let file = open(&session, "file", OpenFlags::READ_WRITE);
+        assert_eq!(file.write_at(b"well", 0), Ok(4));
+        service.set(|faults| faults.refuse_writes = Some(Errno::ENOSPC));
         assert_eq!(file.write_at(b"lost", 0), Ok(4));
         assert_eq!(errno(ask(&file)), Some(Errno::ENOSPC));
         assert_eq!(file.flush(), Ok(()));
-        assert_eq!(read(&file, 0, 4), b"", "what was not written is not there");
+        assert_eq!(read(&file, 0, 4), b"well", "what was not written is not there");
         // From now on as without buffers.
         assert_eq!(errno(file.write_at(b"lost", 0)), Some(Errno::ENOSPC));
         assert_eq!(file.flush(), Ok(()));
@@ -251,14 +252,16 @@ fn a_late_error_surfaces_exactly_once() {
 
 #[test]
 fn a_full_disk_is_reported_whatever_was_written_how() {
-    for len in [1, 100, 8192, 300_000, 3 * MIB] {
+    for (len, space) in
+        [(1, 50_000), (100, 2 * MIB), (8192, 80 * MIB), (300_000, 2 * MIB), (3 * MIB, 80 * MIB)]
+    {
         let (service, session) = service(b"");
-        service.set(|faults| faults.space = Some(2 * MIB));
+        service.set(|faults| faults.space = Some(space));
         let file = open(&session, "file", OpenFlags::READ_WRITE);
         let data = bytes(len);
         let mut offset = 0;
         let mut failed = 0;
-        while offset < 6 * MIB && failed == 0 {
+        while offset < 2 * space && failed == 0 {
             match file.write_at(&data, offset as u64) {
                 Ok(count) => offset += count,
                 Err(error) => {
@@ -271,9 +274,37 @@ fn a_full_disk_is_reported_whatever_was_written_how() {
             failed += 1;
         }
         assert!(failed > 0, "writes of {len} bytes: nobody was told");
-        assert_eq!(service.content("file").len(), 2 * MIB);
+        assert_eq!(service.content("file").len(), space);
         assert_eq!(file.close(), Ok(()));
     }
+}
+
+#[test]
+fn a_disk_without_room_refuses_the_write_itself() {
+    // Programs that look at the result of close(2) are the better ones.
+    for (space, writes) in [(0, 0), (5, 1), (12, 2)] {
+        for appends in [false, true] {
+            let (service, session) = service(b"");
+            service.set(|faults| faults.space = Some(space));
+            let append = if appends { OpenFlags::APPEND } else { OpenFlags::empty() };
+            let file = open(&session, "file", OpenFlags::WRITE_ONLY | append);
+            for line in 0..writes {
+                assert_eq!(file.write_at(b"line\n", line * 5), Ok(5));
+            }
+            assert_eq!(errno(file.write_at(b"line\n", writes * 5)), Some(Errno::ENOSPC));
+        }
+    }
+}
+
+#[test]
+fn writing_a_small_file_takes_one_round_trip() {
+    let (service, session) = service(b"");
+    service.forget_log();
+    let file = open(&session, "file", OpenFlags::WRITE_ONLY);
+    assert_eq!(file.write_at(b"content", 0), Ok(7));
+    assert_eq!(service.content("file"), b"content");
+    assert_eq!(file.close(), Ok(()));
+    assert_eq!((service.count("Write"), service.count("Statfs")), (1, 1));
 }
 
 #[test]
@@ -281,19 +312,21 @@ fn writes_outlive_a_break_and_appends_fail_once() {
     for executed in [false, true] {
         let (service, session) = service(b"");
         let file = open(&session, "file", OpenFlags::WRITE_ONLY);
+        assert_eq!(file.write_at(b"first", 0), Ok(5));
         assert_eq!(file.write_at(b"content", 0), Ok(7));
         service.set(|faults| faults.cut_in = Some((1, executed)));
         assert_eq!(file.flush(), Ok(()));
         assert_eq!(service.content("file"), b"content");
 
         let log = open(&session, "file", OpenFlags::WRITE_ONLY | OpenFlags::APPEND);
-        assert_eq!(log.append(b"+"), Ok(8));
+        assert_eq!(log.append(b"-"), Ok(8));
+        assert_eq!(log.append(b"+"), Ok(9));
         service.set(|faults| faults.cut_in = Some((1, executed)));
         assert_eq!(errno(log.flush()), Some(Errno::EIO));
         assert_eq!(log.flush(), Ok(()));
         // Once, or not at all; never twice.
         let content = service.content("file");
-        assert_eq!(content, if executed { &b"content+"[..] } else { b"content" });
+        assert_eq!(content, if executed { &b"content-+"[..] } else { b"content-" });
         assert!(log.append(b"!").is_ok());
         assert_eq!(log.close(), Ok(()));
         assert_eq!(service.content("file"), [&content[..], b"!"].concat());
@@ -306,6 +339,7 @@ fn a_service_that_stays_away_is_an_error_and_no_hang() {
     service.put("file", &bytes(MIB));
     let session = service.session(|options| options.reconnect_for = Duration::from_millis(300));
     let file = open(&session, "file", OpenFlags::READ_WRITE);
+    assert_eq!(file.write_at(b"first", 0), Ok(5));
     assert_eq!(file.write_at(b"content", 0), Ok(7));
     service.set(|faults| {
         faults.gone = true;
@@ -354,9 +388,10 @@ fn access_modes_are_kept() {
 fn who_asks_by_name_is_served_after_settling() {
     let (service, session) = service(b"");
     let file = open(&session, "file", OpenFlags::WRITE_ONLY);
-    assert_eq!(file.write_at(b"content", 0), Ok(7));
+    assert_eq!(file.write_at(b"c", 0), Ok(1));
+    assert_eq!(file.write_at(b"ontent", 1), Ok(6));
     let stat = opened(&session, "file", OpenFlags::empty()).attributes;
-    assert_eq!(stat.size, 0);
+    assert_eq!(stat.size, 1);
     assert!(session.files().settle(stat.qid.path));
     assert_eq!(service.content("file"), b"content");
     assert!(!session.files().settle(stat.qid.path));

@@ -15,6 +15,7 @@ use crate::opening::Opened;
 use crate::readahead::ReadAhead;
 use crate::session::{Repeat, Session};
 use crate::siblings::Siblings;
+use crate::space::Space;
 use crate::writebehind::WriteBehind;
 
 /// For how long cached data and a known size are good without asking, unless a reader goes on
@@ -127,6 +128,8 @@ pub(crate) struct State {
     pub(super) delayed: Option<Error>,
     /// After a failure every write waits for its reply, until one succeeds.
     pub(super) strict: bool,
+    /// Whether there is room for writes that nobody waits for.
+    pub(super) space: Space,
     /// Known size in bytes, own writes that are on their way included.
     pub(super) size: u64,
     /// The known size may be answered as the end of the file, once.
@@ -228,6 +231,7 @@ impl Core {
             last_write_ms: now_ms(),
             delayed: None,
             strict: false,
+            space: Space::default(),
             size: attributes.size,
             end_is_known: attributes.size > 0,
             first: early,

@@ -3,7 +3,7 @@
 use std::sync::MutexGuard;
 
 use extent::ByteRange;
-use p9::{Errno, OpenFlags, Reply};
+use p9::{Errno, OpenFlags, Reply, Request};
 
 use super::core::{Core, Outstanding, State, now_ms};
 use crate::connection::Connection;
@@ -30,6 +30,9 @@ const SMALL_RUN_LEN: usize = 64 * 1024;
 /// The largest size of a file (`off_t`).
 const FILE_LEN_MAX: u64 = i64::MAX as u64;
 
+/// The question how much room there is, if it could be asked.
+struct Room(Option<Outstanding>);
+
 impl Core {
     pub(super) fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
         if self.appends() {
@@ -51,10 +54,11 @@ impl Core {
         }
         state.size = state.size.max(offset + data.len() as u64);
         let joined = state.writes.join(data, offset);
-        if joined == data.len() && !state.writes.is_full() && !self.is_due(&mut state) {
+        let due = self.is_due(&mut state);
+        if joined == data.len() && !state.writes.is_full() && !due {
             return Ok(joined);
         }
-        self.write_slowly(state, data, offset, joined)
+        self.write_slowly(state, data, offset, joined, due)
     }
 
     /// What every write begins with: may it be, and has an earlier one failed?
@@ -72,7 +76,7 @@ impl Core {
         }
     }
 
-    /// Goes on with a write of which `joined` bytes are gathered.
+    /// Goes on with a write of which `joined` bytes are gathered; `due`: they are to be sent.
     #[inline(never)]
     fn write_slowly(
         &self,
@@ -80,8 +84,9 @@ impl Core {
         data: &[u8],
         offset: u64,
         mut joined: usize,
+        due: bool,
     ) -> Result<usize> {
-        let due = self.is_due(&mut state);
+        let room = self.ask_for_room(&state);
         loop {
             if state.writes.is_full() {
                 self.send_locked(&mut state);
@@ -110,16 +115,40 @@ impl Core {
                 state.writes.start(buffer, at, now_ms());
             }
         }
-        if self.is_immediate(&state) {
-            self.settle_locked(&mut state);
-            if let Some(error) = state.delayed.take() {
-                return Err(error);
-            }
-            state.strict = false;
+        if room.is_some() || self.is_immediate(&state) {
+            self.conclude_write(&mut state, room)?;
         } else if due {
             self.send_locked(&mut state);
         }
         Ok(data.len())
+    }
+
+    /// Waits for a write that is not to be reported as done before it is.
+    fn conclude_write(&self, state: &mut State, room: Option<Room>) -> Result<()> {
+        self.settle_locked(state);
+        if let Some(error) = state.delayed.take() {
+            return Err(error);
+        }
+        state.strict = false;
+        if let Some(Room(asked)) = room {
+            let answer = asked.and_then(|request| request.wait().ok());
+            let statfs = answer.as_ref().and_then(|(_, body)| match body.reply() {
+                Ok(Reply::Statfs { statfs }) => Some(statfs),
+                _ => None,
+            });
+            state.space.learn(statfs.as_ref(), now_ms());
+        }
+        Ok(())
+    }
+
+    /// Asks for the room there is if this write must, ahead of the write itself.
+    fn ask_for_room(&self, state: &State) -> Option<Room> {
+        state.space.must_ask(now_ms()).then(|| {
+            let asked = self.submit(Repeat::Safe, |connection, fid| {
+                connection.submit(&Request::Statfs { fid })
+            });
+            Room(asked.ok())
+        })
     }
 
     fn part_or_error(&self, state: &mut State, joined: usize) -> Result<usize> {
@@ -150,6 +179,7 @@ impl Core {
         }
         self.note_write(&mut state);
         state.end_is_known = false;
+        let room = self.ask_for_room(&state);
         // One record is one request as long as that is possible: other writers may append too.
         if !state.writes.has_room_for(data.len()) {
             self.send_locked(&mut state);
@@ -175,12 +205,8 @@ impl Core {
         if self.is_due(&mut state) || state.writes.is_full() {
             self.send_locked(&mut state);
         }
-        if self.is_immediate(&state) {
-            self.settle_locked(&mut state);
-            if let Some(error) = state.delayed.take() {
-                return Err(error);
-            }
-            state.strict = false;
+        if room.is_some() || self.is_immediate(&state) {
+            self.conclude_write(&mut state, room)?;
             if self.is_shared() {
                 self.check(&mut state)?;
             }
@@ -198,7 +224,8 @@ impl Core {
         let now = now_ms();
         let last = std::mem::replace(&mut state.last_write_ms, now);
         let since = state.writes.run().map_or(now, |run| run.since_ms);
-        self.is_immediate(state) || now - since >= GATHER_MS || now - last >= GATHER_MS
+        let waits = self.is_immediate(state) || state.space.is_used_up();
+        waits || now - since >= GATHER_MS || now - last >= GATHER_MS
     }
 
     /// Whether a write waits for its reply.
@@ -268,6 +295,7 @@ impl Core {
 
     /// Waits until a write to `range` may be sent.
     fn make_room(&self, state: &mut State, range: ByteRange) {
+        state.space.spend(range.len());
         // Buffers whose writes are acknowledged are used again while they are in the processor's
         // cache, so acknowledgements are taken in as they come.
         if state.writes.sent_bytes() >= TAKE_IN_BYTES

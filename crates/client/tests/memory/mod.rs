@@ -13,7 +13,7 @@ use client::{At, Dial, Error, Link, Opened, Options, RemoteFile, Session};
 use p9::frame::{HEADER_LEN, Header};
 use p9::{
     Attributes, Data, Errno, Fid, GetattrMask, OpenFlags, Qid, QidType, Qids, Reply, Request,
-    SetattrMask, Tag, Time, mode,
+    SetattrMask, StatFs, Tag, Time, mode,
 };
 
 /// How the service misbehaves.
@@ -401,6 +401,18 @@ impl Serving {
                 let appends = flags.contains(OpenFlags::APPEND);
                 let offset = if appends { end } else { *offset as usize };
                 world.write(id, offset, data.0).map(|count| Reply::Write { count })
+            }
+            Request::Statfs { .. } => {
+                let held: usize = world.files.values().map(Vec::len).sum();
+                let free = world.faults.space.map_or(1 << 40, |space| space.saturating_sub(held));
+                let blocks_available = (free / 4096) as u64;
+                let statfs = StatFs {
+                    block_size: 4096,
+                    blocks: 1 << 30,
+                    blocks_available,
+                    ..StatFs::default()
+                };
+                Ok(Reply::Statfs { statfs })
             }
             Request::Fsync { .. } => Ok(Reply::Fsync {}),
             Request::Clunk { fid } => match self.fids.remove(fid) {
