@@ -154,6 +154,8 @@ impl Core {
         at: u64,
         advice: &Advice,
     ) -> (MutexGuard<'s, State>, Result<Fetched>) {
+        // First, so that what is received gets the memory of what was read.
+        state.trim(self.unread_max());
         let wanted = ByteRange::at(at, rest.len().min(FETCH_LEN_MAX) as u64);
         let pieces = match self.submit_pieces(&mut state, wanted) {
             Ok(pieces) => pieces,
