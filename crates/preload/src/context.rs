@@ -127,7 +127,12 @@ pub(crate) fn may_be_far(dir: c_int, path: *const c_char) -> bool {
     let first = unsafe { *path } as u8;
     let seen = glance(path);
     if first == b'/' {
-        if seen == Glance::default() && !is_in_a_mapped_tree(path) && !table::any() {
+        // SAFETY: the first byte is not the end.
+        let second = unsafe { *path.add(1) } as u8;
+        // `//far` and `/./far` are `/far`; below /dev and /proc descriptors have names.
+        let roundabout = matches!(second, b'/' | b'.')
+            || (matches!(second, b'd' | b'p') && table::any());
+        if seen == Glance::default() && !roundabout && !is_in_a_mapped_tree(path) {
             return false;
         }
     } else if dir == libc::AT_FDCWD {

@@ -5,10 +5,11 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use p9::Errno;
 
 use super::data::{buffer, data};
-use super::hooks;
+use super::{Named, hooks, original};
 use crate::context::{Located, Place, locate, may_be_far};
 use crate::ops::metadata as ops;
-use crate::outcome::Outcome;
+use crate::install::{Technique, technique};
+use crate::outcome::{CReturn, Outcome, guarded};
 use crate::table::is_ours;
 
 type Path = *const c_char;
@@ -237,16 +238,6 @@ fn remove_xattr(path: Path, follow: bool, n: Path) -> Outcome<c_int> {
 const CWD: c_int = libc::AT_FDCWD;
 
 hooks! {
-    /// stat(2).
-    Always [stat64 stat]
-    fn stat_path(path: Path, to: *mut libc::stat64) -> c_int
-    where may_be_far(CWD, path) => stat(CWD, path, to, true);
-
-    /// lstat(2).
-    Always [lstat64 lstat]
-    fn lstat_path(path: Path, to: *mut libc::stat64) -> c_int
-    where may_be_far(CWD, path) => stat(CWD, path, to, false);
-
     /// fstat(2).
     Always [fstat64 fstat]
     fn fstat(fd: c_int, to: *mut libc::stat64) -> c_int
@@ -524,7 +515,58 @@ hooks! {
     Always [fpathconf]
     fn fpathconf(fd: c_int, which: c_int) -> libc::c_long
     where is_ours(fd) => limit(which).into();
+
+    => also {
+        Always stat_path [stat64 stat]
+        Always lstat_path [lstat64 lstat]
+    }
 }
+
+/// stat(2) and lstat(2) of local files: libc's go on to its fstatat(2), whose hook would look at the
+/// path once more; its original does not.
+unsafe fn stat_here<H: Named>(path: Path, to: *mut libc::stat64, flags: c_int) -> c_int {
+    // SAFETY: the program's own arguments.
+    unsafe {
+        match technique() {
+            Technique::Patching => {
+                let call = names::fstatat64::original().function::<
+                    unsafe extern "C-unwind" fn(c_int, Path, *mut libc::stat64, c_int) -> c_int,
+                >();
+                call(CWD, path, to, flags)
+            }
+            Technique::None | Technique::Interposing => {
+                original!(H: fn(Path, *mut libc::stat64) -> c_int)(path, to)
+            }
+        }
+    }
+}
+
+/// stat(2).
+unsafe extern "C-unwind" fn stat_path<H: Named>(path: Path, to: *mut libc::stat64) -> c_int {
+    if may_be_far(CWD, path) {
+        match guarded(|| stat(CWD, path, to, true)) {
+            Outcome::Handled(value) => return value,
+            Outcome::Fail(errno) => return c_int::failed(errno),
+            Outcome::PassThrough => {}
+        }
+    }
+    // SAFETY: the program's own arguments.
+    unsafe { stat_here::<H>(path, to, 0) }
+}
+
+/// lstat(2).
+unsafe extern "C-unwind" fn lstat_path<H: Named>(path: Path, to: *mut libc::stat64) -> c_int {
+    if may_be_far(CWD, path) {
+        match guarded(|| stat(CWD, path, to, false)) {
+            Outcome::Handled(value) => return value,
+            Outcome::Fail(errno) => return c_int::failed(errno),
+            Outcome::PassThrough => {}
+        }
+    }
+    // SAFETY: the program's own arguments.
+    unsafe { stat_here::<H>(path, to, libc::AT_SYMLINK_NOFOLLOW) }
+}
+
 
 fn limit(which: c_int) -> Result<libc::c_long, Errno> {
     Ok(match which {

@@ -117,7 +117,8 @@ pub(crate) fn lock(
         },
         client: client_name(),
     };
-    if kind == LockKind::UNLOCK {
+    if command != LockCommand::Get {
+        // Also when a lock becomes weaker: from then on others may look.
         file.flush().map_err(|error| error.to_errno())?;
     }
     let errno = |error: client::Error| error.to_errno();
