@@ -99,6 +99,6 @@ def panels(figure: Figure) -> bytes:
 
 def _png(canvas) -> bytes:
     out = io.BytesIO()
-    canvas.savefig(out, format="png", dpi=DPI)
+    canvas.savefig(out, format="png", dpi=DPI, bbox_inches="tight", pad_inches=0.15)
     plt.close(canvas)
     return out.getvalue()

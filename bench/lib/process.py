@@ -4,6 +4,7 @@ import atexit
 import ctypes
 import json
 import os
+import resource
 import select
 import signal
 import socket
@@ -23,6 +24,8 @@ class Ran:
 
     stdout: str
     seconds: float
+    cpu_seconds: float = 0.0
+    """User and system time, which other load on the machine disturbs less than the time by the clock."""
 
     def json(self):
         return json.loads(self.stdout)
@@ -33,6 +36,7 @@ def run(argv: list[str], *, env: Optional[dict[str, str]] = None, cwd: Optional[
     """Runs a program to its end. A status other than 0, or no end in time, is a failure that quotes stderr."""
     pin = (lambda: os.sched_setaffinity(0, {cpu})) if cpu is not None else None
     full_env = {**os.environ, **env} if env else None
+    cpu_before = cpu_of_children()
     began = time.monotonic()
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                              stderr=subprocess.PIPE, env=full_env, cwd=cwd, text=True,
@@ -50,7 +54,13 @@ def run(argv: list[str], *, env: Optional[dict[str, str]] = None, cwd: Optional[
         last = [line for line in err.strip().splitlines() if line.strip()][-2:]
         raise Failed(f"{os.path.basename(argv[0])} ended with status {child.returncode}: "
                      f"{' / '.join(last) or 'no message'}")
-    return Ran(out, seconds)
+    return Ran(out, seconds, cpu_of_children() - cpu_before)
+
+
+def cpu_of_children() -> float:
+    """CPU seconds of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def end_group(child: subprocess.Popen) -> None:

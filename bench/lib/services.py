@@ -5,6 +5,7 @@ import os
 from dataclasses import dataclass
 from typing import Optional
 
+from .measure import Failed
 from .process import Daemon, free_port, run
 from .workspace import Workspace
 
@@ -76,7 +77,10 @@ class Wire:
 
     def end(self) -> dict:
         """Ends it; returns its counts: round_trips, frames_up, bytes_up, bytes_down."""
-        return json.loads(self.endpoint.daemon.end().strip().splitlines()[-1])
+        told = self.endpoint.daemon.end().strip().splitlines()
+        if not told:
+            raise Failed("proxy ended without telling its counts")
+        return json.loads(told[-1])
 
 
 def machine() -> dict:

@@ -194,7 +194,9 @@ static void close_finished(void) {
     }
 }
 
-static void run(int listener, const char *target) {
+/* `while_waiting` are the signals blocked during ppoll. SIGTERM is blocked everywhere else: it
+ * would otherwise be lost between the look at `stopping` and the wait. */
+static void run(int listener, const char *target, const sigset_t *while_waiting) {
     struct pollfd polls[1 + LINKS_MAX * 2 * 2];
     int blocked[LINKS_MAX * 2];
     while (!stopping) {
@@ -216,7 +218,7 @@ static void run(int listener, const char *target) {
         double wait = due - seconds_now();
         if (wait < 0) wait = 0;
         struct timespec timeout = {(time_t)wait, (long)((wait - (double)(time_t)wait) * 1e9)};
-        if (ppoll(polls, (nfds_t)(1 + 2 * polled), &timeout, NULL) < 0) continue;
+        if (ppoll(polls, (nfds_t)(1 + 2 * polled), &timeout, while_waiting) < 0) continue;
         for (int i = 0; i < polled; i++)
             if (polls[1 + 2 * i].revents) take_in(&flows[i]);
         if (polls[0].revents) {
@@ -235,6 +237,11 @@ int main(int argc, char **argv) {
     prctl(PR_SET_TIMERSLACK, 1000);
     struct sigaction action = {.sa_handler = stop};
     sigaction(SIGTERM, &action, NULL);
+    sigset_t term, before;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_BLOCK, &term, &before);
+    sigdelset(&before, SIGTERM);
     struct sockaddr_storage address;
     socklen_t len;
     int listener = new_socket(argv[1], &address, &len);
@@ -247,7 +254,7 @@ int main(int argc, char **argv) {
         printf("listening tcp:%d\n", ntohs(((struct sockaddr_in *)&address)->sin_port));
     }
     fflush(stdout);
-    run(listener, argv[2]);
+    run(listener, argv[2], &before);
     printf("{\"round_trips\": %ld, \"frames_up\": %llu, \"bytes_up\": %llu, \"bytes_down\": %llu}\n",
            depth_at_client, (unsigned long long)frames_up, (unsigned long long)bytes_up,
            (unsigned long long)bytes_down);

@@ -10,6 +10,7 @@ import math
 import os
 import shutil
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from lib.context import Bench, Figure
@@ -18,8 +19,9 @@ from lib.process import run
 from lib.ways import Session, Way
 from lib.workspace import digest, forget
 
+from .calls import whole_program
+
 R2R_RATIO_MAX = 1.15
-PROGRAM_RATIO_MAX = 1.02
 RINGS, SEGMENTS = 388, 194
 PLACEMENTS = ("R2L", "L2R", "R2R")
 
@@ -71,17 +73,18 @@ class Matrix:
 
     def __init__(self, bench: Bench):
         self.bench = bench
+        self.given_up: set[str] = set()
+        """Alternatives by which Gmsh does not work at all."""
         near = bench.space.near
         torus(near("bin.stl"))
-        run(["gmsh", near("bin.stl"), "-save", "-v", "1", "-bin", "-format", "msh", "-o", near("bin.msh")])
-        run(["gmsh", near("bin.msh"), "-save", "-v", "1", "-format", "msh", "-o", near("txt.msh")])
-        run(["gmsh", near("bin.msh"), "-save", "-v", "1", "-format", "stl", "-o", near("txt.stl")])
+        others = {"bin.msh": ["-bin", "-format", "msh"], "txt.msh": ["-format", "msh"], "txt.stl": ["-format", "stl"]}
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda name: run(["gmsh", near("bin.stl"), "-save", "-v", "1", *others[name],
+                                            "-o", near(name)]), others))
         for name in ("bin.msh", "bin.stl", "txt.msh", "txt.stl"):
             shutil.copy(near(name), bench.space.far(name))
-        self.right = {}
-        for conversion in CONVERSIONS:
-            self.local(conversion)
-            self.right[conversion.name] = digest(near(self.output(conversion)))
+        self.right: dict[str, str] = {}
+        """What the first local run of each conversion left."""
 
     @staticmethod
     def output(conversion: Conversion) -> str:
@@ -91,7 +94,10 @@ class Matrix:
         """L2L: seconds of the whole program."""
         near = self.bench.space.near
         forget(near(self.output(conversion)))
-        return run(command(conversion, near(conversion.source), near(self.output(conversion)))).seconds
+        seconds = run(command(conversion, near(conversion.source), near(self.output(conversion)))).seconds
+        if conversion.name not in self.right:
+            self.right[conversion.name] = digest(near(self.output(conversion)))
+        return seconds
 
     def remote(self, way: Way, conversion: Conversion, placement: str) -> float:
         """Seconds of the whole program with input or output far, once the output has been compared."""
@@ -126,6 +132,8 @@ def lanes_of(bench: Bench, matrix: Matrix, conversion: Conversion) -> dict[str, 
     """What is measured beside L2L in the main rounds: the ways and placements, by the name of the lane."""
     chosen = {}
     for way in [*bench.ours.values(), *bench.peers]:
+        if way.name in matrix.given_up:
+            continue
         for placement in PLACEMENTS:
             if bench.quick and not (placement == "R2R" and (
                     way.name == "tcp" or way.name == "uds" and conversion.name.startswith("bin"))):
@@ -134,10 +142,20 @@ def lanes_of(bench: Bench, matrix: Matrix, conversion: Conversion) -> dict[str, 
     return chosen
 
 
-def note_fallen(bench: Bench, conversion: Conversion, fallen: dict[str, str]) -> None:
+def note_fallen(matrix: Matrix, conversion: Conversion, chosen: dict[str, tuple[Way, str]],
+                fallen: dict[str, str]) -> None:
+    """Notes what fell out; an alternative that failed in every placement is noted once and not tried again."""
+    board, ours = matrix.bench.board, matrix.bench.ours
     for lane, why in fallen.items():
-        mine = lane.split(".")[1] in bench.ours
-        (bench.board.fault if mine else bench.board.skip)(f"gmsh.{conversion.name}.{lane}", why)
+        way = chosen[lane][0]
+        if way.name in ours:
+            board.fault(f"gmsh.{conversion.name}.{lane}", why)
+        elif all(other in fallen for other, (its_way, _) in chosen.items() if its_way is way):
+            if way.name not in matrix.given_up:
+                board.skip(f"gmsh.{way.name}", why)
+            matrix.given_up.add(way.name)
+        else:
+            board.skip(f"gmsh.{conversion.name}.{lane}", why)
 
 
 def main_rounds(bench: Bench, matrix: Matrix, conversion: Conversion, figure: Figure) -> None:
@@ -150,7 +168,7 @@ def main_rounds(bench: Bench, matrix: Matrix, conversion: Conversion, figure: Fi
                            at_most=None if gated else 2)
     figures, fallen = bench.alternate(lanes, quick=5, full=7, warm=bench.pick(0, 1),
                                       budget=1.6 if conversion.name.startswith("bin") else 2.6)
-    note_fallen(bench, conversion, fallen)
+    note_fallen(matrix, conversion, chosen, fallen)
     bench.board.add(f"gmsh.{conversion.name}.L2L", figures["L2L"], "s", "lower")
     figure.put("local", f"{conversion.name} L2L", figures["L2L"])
     for lane, (way, placement) in chosen.items():
@@ -172,7 +190,7 @@ def quick_peers(bench: Bench, matrix: Matrix) -> None:
         for lane, (way, placement) in chosen.items():
             lanes[lane] = Lane(lambda way=way, placement=placement: matrix.remote(way, conversion, placement))
         figures, fallen = bench.alternate(lanes, quick=1, full=1, warm=0)
-        note_fallen(bench, conversion, fallen)
+        note_fallen(matrix, conversion, chosen, fallen)
         for lane in chosen:
             bench.board.add_ratio(f"gmsh.{conversion.name}.{lane}.vs_L2L", figures[lane], figures["L2L"], "lower")
 
@@ -185,12 +203,7 @@ def program_overhead(bench: Bench, matrix: Matrix) -> None:
     conversion = CONVERSIONS[1]
     near = bench.space.near
     argv = command(conversion, near(conversion.source), near(matrix.output(conversion)))
-    with way.session() as session:
-        lanes = {"plain": Lane(lambda: run(argv).seconds),
-                 way.name: Lane(lambda: run(session.command + argv).seconds)}
-        figures, fallen = bench.alternate(lanes, quick=5, full=15, warm=0, budget=2.6, at_least=2)
-    bench.fell("program.gmsh", fallen)
-    bench.board.add_ratio("program.gmsh.ratio", figures[way.name], figures["plain"], "lower", PROGRAM_RATIO_MAX)
+    whole_program(bench, way, "gmsh", argv, quick=5, full=15, budget=2.6)
 
 
 def measure(bench: Bench) -> None:

@@ -443,12 +443,17 @@ impl Connection {
     }
 
     fn exchange(&self, service: &dyn Exchange, request: &Request<'_>, tag: Tag) -> Result<()> {
-        let mut frame = Vec::new();
+        let (frame, reply) = {
+            let mut slots = lock(&self.slots);
+            (slots.spare.pop(), slots.spare.pop())
+        };
+        let (mut frame, mut reply) = (frame.unwrap_or_default(), reply.unwrap_or_default());
+        frame.clear();
+        reply.clear();
         let on_wire = if matches!(request, Request::Version { .. }) { Tag::NONE } else { tag };
         request.encode(on_wire, &mut frame);
-        let mut reply = lock(&self.slots).spare.pop().unwrap_or_default();
-        reply.clear();
         service.exchange(&frame, &mut reply);
+        lock(&self.slots).keep_spare(frame);
         self.deliver_local(tag, reply)
     }
 

@@ -19,6 +19,9 @@ const GROWTH: u64 = 4;
 /// Requests that a full window is cut into, at least.
 const REQUESTS_PER_WINDOW: u64 = 8;
 
+/// How many times a full window is filled up while a reader crosses it.
+const FILLS_PER_WINDOW: u64 = 4;
+
 /// A stream not seen for so many notes has ended.
 const RECENT: u64 = 32;
 
@@ -33,10 +36,12 @@ const SLACK: u64 = 16 * 1024;
 /// What to do beyond the bytes that a read wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Advice {
-    /// Have this many bytes behind the read requested; 0: none.
-    pub(crate) window: u64,
+    /// Have this many bytes behind the read requested; 0: none, or enough are.
+    pub(crate) ahead: u64,
     /// In requests of this many bytes.
     pub(crate) request_len: u64,
+    /// The read is one of a sequence.
+    pub(crate) is_sequential: bool,
     /// Ask again when a read ends behind this offset.
     pub(crate) consult_at: u64,
 }
@@ -48,6 +53,8 @@ struct Stream {
     /// Up to here reads need not have been noted.
     consult_at: u64,
     window: u64,
+    /// When reads come to here, the window is filled up.
+    due_at: u64,
     /// The window has proven right when reads come to here.
     grow_at: u64,
     /// When it was last moved; 0: not in use.
@@ -88,12 +95,25 @@ impl ReadAhead {
         stream.next = read.end();
         stream.used = self.clock;
         let window = stream.window.min(share);
-        let grow_at = stream.grow_at;
         let request_len = self.request_len(window, read.len());
-        let full = read.end().saturating_add(request_len);
-        let consult_at = if window < share { grow_at } else { full };
-        self.streams[index].consult_at = consult_at;
-        Advice { window, request_len, consult_at }
+        let stream = &mut self.streams[index];
+        let due = found.is_none() || read.end() > stream.due_at;
+        if due {
+            // A full window is filled up several requests at a time: one message wakes the
+            // service once.
+            let step = request_len.max(window / FILLS_PER_WINDOW);
+            let full = read.end().saturating_add(step);
+            stream.due_at = if window < share { stream.grow_at } else { full };
+        }
+        stream.consult_at = stream.due_at;
+        let ahead = if due { window } else { 0 };
+        let is_sequential = window > 0;
+        Advice { ahead, request_len, is_sequential, consult_at: stream.consult_at }
+    }
+
+    /// What was read ahead is gone.
+    pub(crate) fn lapse(&mut self) {
+        self.streams.iter_mut().for_each(|stream| stream.due_at = 0);
     }
 
     /// A stream for a read that continues none, in place of the one used longest ago.
@@ -153,8 +173,8 @@ mod tests {
                 let advice = ahead.note(read);
                 assert!(advice.request_len <= MIB && advice.request_len >= FIRST_WINDOW);
                 consult_at = advice.consult_at;
-                if grown.last().is_none_or(|(_, window)| *window != advice.window / 1024) {
-                    grown.push((offset / 1024, advice.window / 1024));
+                if grown.last().is_none_or(|(_, window)| *window != advice.ahead / 1024) {
+                    grown.push((offset / 1024, advice.ahead / 1024));
                 }
             }
         }
@@ -166,7 +186,7 @@ mod tests {
         let mut ahead = ahead();
         let mut offset = 77 * MIB;
         for _ in 0..100 {
-            assert_eq!(ahead.note(ByteRange::at(offset, 4096)).window, 0);
+            assert_eq!(ahead.note(ByteRange::at(offset, 4096)).ahead, 0);
             offset = (offset * 7 + 13 * MIB) % (1 << 40) + MIB;
         }
     }
@@ -175,7 +195,7 @@ mod tests {
     fn backward_strides_get_nothing_ahead() {
         let mut ahead = ahead();
         for step in (1..100).rev() {
-            assert_eq!(ahead.note(ByteRange::at(step * 64 * 1024, 4096)).window, 0);
+            assert_eq!(ahead.note(ByteRange::at(step * 64 * 1024, 4096)).ahead, 0);
         }
     }
 
@@ -187,7 +207,7 @@ mod tests {
                 let read = ByteRange::at(reader * 100 * MIB + step * 4096, 4096);
                 let advice = ahead.note(read);
                 if step > 0 {
-                    assert_eq!(advice.window, FIRST_WINDOW, "reader {reader}, step {step}");
+                    assert!(advice.is_sequential, "reader {reader}, step {step}");
                 }
             }
         }
@@ -199,14 +219,24 @@ mod tests {
         assert_eq!(ahead.note(ByteRange::at(0, 256 * 1024)).request_len, 256 * 1024);
         assert_eq!(ahead.note(ByteRange::at(256 * 1024, 4 * MIB)).request_len, MIB);
         let advice = ahead.note(ByteRange::at(4 * MIB + 256 * 1024, 4 * MIB));
-        assert_eq!((advice.request_len, advice.window), (MIB, 8 * MIB));
+        assert_eq!((advice.request_len, advice.ahead), (MIB, 8 * MIB));
+    }
+
+    #[test]
+    fn a_full_window_is_filled_up_a_few_times_while_it_is_crossed() {
+        let mut ahead = ahead();
+        let reads = (0..64 * MIB).step_by(128 * 1024).map(|at| ByteRange::at(at, 128 * 1024));
+        let fills = reads.filter(|read| ahead.note(*read).ahead > 0).count();
+        assert!((32..45).contains(&fills), "{fills} times over eight windows");
+        ahead.lapse();
+        assert!(ahead.note(ByteRange::at(64 * MIB, 4096)).ahead > 0);
     }
 
     #[test]
     fn read_ahead_can_be_turned_off() {
         let mut ahead = ReadAhead::new(0, MIB);
         for step in 0..4 {
-            assert_eq!(ahead.note(ByteRange::at(step * 4096, 4096)).window, 0);
+            assert_eq!(ahead.note(ByteRange::at(step * 4096, 4096)).ahead, 0);
         }
     }
 }

@@ -12,6 +12,7 @@ use client::{At, Exchange, Handle, Options, Session};
 use p9::Errno;
 
 use crate::description::Description;
+use crate::glance::{Glance, glance};
 use crate::ops::memory::Mappings;
 use crate::remote::Remote;
 use crate::{own, table};
@@ -24,6 +25,8 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     remotes: Mutex<Vec<(Endpoint, Arc<Remote>)>>,
     local: Mutex<Option<Arc<dyn Exchange>>>,
+    /// The first names of mapped prefixes, each with its slash.
+    first_names: Vec<Vec<u8>>,
     /// Shared mappings of files.
     pub(crate) mappings: Mappings,
     /// Descriptions that no descriptor stands for.
@@ -49,7 +52,13 @@ pub(crate) fn start(settings: Settings) {
 }
 
 fn install(settings: Settings, cwd: Option<Vec<u8>>) {
+    let first_name = |route: &address::Route| {
+        let prefix = route.prefix();
+        let end = prefix.iter().skip(1).position(|byte| *byte == b'/');
+        prefix[..end.map_or(prefix.len(), |end| end + 1)].to_vec()
+    };
     let context = Context {
+        first_names: settings.routes.iter().map(first_name).collect(),
         settings,
         remotes: Mutex::default(),
         local: Mutex::default(),
@@ -116,21 +125,37 @@ pub(crate) fn may_be_far(dir: c_int, path: *const c_char) -> bool {
     }
     // SAFETY: not NULL, and NUL-terminated by contract, so a first byte exists.
     let first = unsafe { *path } as u8;
+    let seen = glance(path);
     if first == b'/' {
-        if !HAS_ROUTES.load(Ordering::Relaxed) {
-            let path = text(path);
-            return address::detect(path).is_some() || descriptor_name(path).is_some();
+        if seen == Glance::default() && !is_in_a_mapped_tree(path) && !table::any() {
+            return false;
         }
     } else if dir == libc::AT_FDCWD {
-        if !CWD_MATTERS.load(Ordering::Relaxed) && first != b'.' {
-            return address::detect(text(path)).is_some();
+        if !seen.colon && !CWD_MATTERS.load(Ordering::Relaxed) && first != b'.' {
+            return false;
         }
     } else if table::is_ours(dir) {
         return true;
-    } else if !HAS_ROUTES.load(Ordering::Relaxed) || !names_a_prefix(text(path)) {
-        return address::detect(text(path)).is_some();
+    } else if !seen.colon
+        && (!HAS_ROUTES.load(Ordering::Relaxed) || !names_a_prefix(text(path)))
+    {
+        return false;
     }
     far(dir, text(path))
+}
+
+/// Whether an absolute path written without detours begins with the first name of a mapped prefix.
+fn is_in_a_mapped_tree(path: *const c_char) -> bool {
+    if !HAS_ROUTES.load(Ordering::Relaxed) {
+        return false;
+    }
+    context().first_names.iter().any(|name| {
+        // SAFETY: NUL-terminated by contract, and a byte is read only after all before it were those
+        // of a name, which holds no NUL.
+        let byte = |index: usize| unsafe { *path.add(index) } as u8;
+        (0..name.len()).all(|index| byte(index) == name[index])
+            && matches!(byte(name.len()), 0 | b'/')
+    })
 }
 
 /// Whether a path relative to a local directory may lead into a mapped prefix: it begins with a name
@@ -221,7 +246,7 @@ pub(crate) fn locate_bytes(dir: c_int, path: &[u8]) -> Located {
 /// `/proc/self/fd/3`. The kernel would open what stands behind the descriptor, which is the state of
 /// the open file and not its content.
 pub(crate) fn descriptor_name(path: &[u8]) -> Option<c_int> {
-    if !table::any() {
+    if !table::any() || !(path.starts_with(b"/dev/") || path.starts_with(b"/proc/")) {
         return None;
     }
     let number = match path {

@@ -21,6 +21,7 @@
 mod context;
 mod description;
 mod exports;
+mod glance;
 pub mod hooks;
 pub mod install;
 mod listing;

@@ -16,6 +16,9 @@ use rustix::process::{Resource, getrlimit};
 /// after fork(2).
 const KEPT_MAX: usize = 64;
 
+/// Below the lowest of them: what almost every close(2) asks about.
+static KEPT_FROM: AtomicI32 = AtomicI32::new(i32::MAX);
+
 static KEPT: [AtomicI32; KEPT_MAX] = [const { AtomicI32::new(-1) }; KEPT_MAX];
 
 fn errno(error: SystemErrno) -> Errno {
@@ -38,6 +41,7 @@ pub(crate) fn keep_away(fd: OwnedFd) -> OwnedFd {
         Err(_) => fd,
     };
     // A number that was kept before and is handed out again needs no second entry.
+    KEPT_FROM.fetch_min(moved.as_raw_fd(), Ordering::Relaxed);
     if !is_kept(moved.as_raw_fd()) {
         for kept in &KEPT {
             let number = kept.load(Ordering::Relaxed);
@@ -60,7 +64,7 @@ fn is_closed(fd: c_int) -> bool {
 /// Whether a descriptor is one of ours.
 #[inline]
 pub(crate) fn is_kept(fd: c_int) -> bool {
-    fd >= 0 && KEPT.iter().any(|kept| kept.load(Ordering::Relaxed) == fd)
+    fd >= KEPT_FROM.load(Ordering::Relaxed) && KEPT.iter().any(|kept| kept.load(Ordering::Relaxed) == fd)
 }
 
 /// Our descriptors within a range, in ascending order.

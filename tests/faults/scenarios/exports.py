@@ -148,7 +148,7 @@ def full_disk_and_small_writes(house):
             pass
     for script in ("echo x > /far/new", "dash -c 'echo x > /far/new; true'", "exec 3> /far/new; echo x >&3; exec 3>&-",
                    "printf x | cat > /far/new", "{ echo a; echo b; } > /far/new", "echo x | tee /far/new > /dev/null",
-                   "python3 -c 'open(\"/far/new\", \"w\").write(\"x\")'",
+                   "python3 -c 'f = open(\"/far/new\", \"w\"); f.write(\"x\"); f.close()'",
                    "python3 -c 'import os; os.write(os.open(\"/far/new\", 65), b\"x\")'",
                    "awk 'BEGIN { print 1 > \"/far/new\" }'", "perl -e 'open F, \">/far/new\" or die; print F 1; close F or die \"$!\"'"):
         done = house.run(f"{uri}/far", script)

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use extent::ByteRange;
-use p9::{Attributes, Errno, Fid, OpenFlags, SetAttributes, SetattrMask, Time};
+use p9::{Attributes, Errno, Fid, OpenFlags, Request, SetAttributes, SetattrMask, Time};
 
 use crate::chunks::{Chunks, Content};
 use crate::connection::{Body, Connection, Ticket};
@@ -148,10 +148,15 @@ pub(crate) struct State {
 impl State {
     /// Drops what is cached; the size is asked for when next needed.
     pub(crate) fn forget_reads(&mut self) {
-        self.chunks.clear();
-        self.consult_at = 0;
+        self.forget_chunks();
         self.checked_ms = 0;
         self.end_is_known = false;
+    }
+
+    fn forget_chunks(&mut self) {
+        self.chunks.clear();
+        self.ahead.lapse();
+        self.consult_at = 0;
     }
 
     /// Whether what is known may be used without asking.
@@ -168,8 +173,7 @@ impl State {
     fn apply(&mut self, attributes: &Attributes) {
         let stamp = Stamp::of(attributes);
         if stamp != self.stamp {
-            self.chunks.clear();
-            self.consult_at = 0;
+            self.forget_chunks();
             self.stamp = stamp;
         }
         self.size = attributes.size.max(self.writes.end());
@@ -346,6 +350,19 @@ impl Core {
     ) -> Result<Outstanding> {
         self.handle.with(repeat, |connection, fid| {
             Ok(Outstanding::new(connection, send(connection, fid)?))
+        })
+    }
+
+    /// Sends requests for data, in one message where that is possible.
+    pub(super) fn submit_reads(&self, ranges: &[ByteRange]) -> Result<Vec<Outstanding>> {
+        self.handle.with(Repeat::Safe, |connection, fid| {
+            let request = |range: &ByteRange| {
+                let (offset, count) = (range.start(), range.len() as u32);
+                Request::Read { fid, offset, count }
+            };
+            let requests: Vec<Request<'_>> = ranges.iter().map(request).collect();
+            let tickets = connection.submit_all(&requests)?.into_iter();
+            Ok(tickets.map(|ticket| Outstanding::new(connection, ticket)).collect())
         })
     }
 

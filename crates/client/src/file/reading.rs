@@ -154,6 +154,8 @@ impl Core {
         at: u64,
         advice: &Advice,
     ) -> (MutexGuard<'s, State>, Result<Fetched>) {
+        // First, so that what is received gets the memory of what was read.
+        state.trim(self.unread_max());
         let wanted = ByteRange::at(at, rest.len().min(FETCH_LEN_MAX) as u64);
         let pieces = match self.submit_pieces(&mut state, wanted) {
             Ok(pieces) => pieces,
@@ -196,10 +198,11 @@ impl Core {
                     if gap.len() < DIRECT_LEN_MIN {
                         break;
                     }
-                    for range in gap.pieces(state.writes.run_len_max() as u64) {
-                        let outstanding = self.submit_read(range)?;
-                        pieces.push(Piece { len: range.len() as usize, outstanding });
-                    }
+                    let ranges: Vec<_> = gap.pieces(state.writes.run_len_max() as u64).collect();
+                    let outstanding = self.submit_reads(&ranges)?.into_iter();
+                    pieces.extend(ranges.iter().zip(outstanding).map(|(range, outstanding)| {
+                        Piece { len: range.len() as usize, outstanding }
+                    }));
                     at = gap.end();
                 }
                 At::Pending(_) | At::Arriving | At::Ready => break,
@@ -234,7 +237,7 @@ impl Core {
     fn submit_chunk(&self, state: &mut State, wanted: ByteRange, advice: &Advice) -> Result<()> {
         let at = wanted.start();
         let gap = self.gap_at(state, at).intersection(&ByteRange::new(0, state.size));
-        let chunk = if advice.window > 0 {
+        let chunk = if advice.is_sequential {
             ByteRange::at(at, advice.request_len.max(wanted.len()))
         } else {
             wanted.aligned(BLOCK_LEN)
@@ -294,7 +297,8 @@ impl Core {
 
     /// Requests what `advice` says will be wanted behind `from`.
     fn read_ahead(&self, state: &mut State, from: u64, advice: &Advice) {
-        let to = from.saturating_add(advice.window).min(state.size);
+        let to = from.saturating_add(advice.ahead).min(state.size);
+        let mut ranges = Vec::new();
         let mut at = from;
         while at < to {
             if let Some(end) = state.chunks.end_at(at).or_else(|| state.writes.end_at(at)) {
@@ -307,10 +311,16 @@ impl Core {
                 // The rest of the window has no room for a whole request.
                 break;
             }
-            // Nobody waits for it: if it cannot be had, who needs it will be told.
-            let Ok(outstanding) = self.submit_read(request) else { break };
-            state.chunks.insert(request, Content::Pending(outstanding));
+            ranges.push(request);
             at = request.end();
+        }
+        if ranges.is_empty() {
+            return;
+        }
+        // Nobody waits for it: if it cannot be had, who needs it will be told.
+        let requests = self.submit_reads(&ranges).unwrap_or_default();
+        for (range, request) in ranges.into_iter().zip(requests) {
+            state.chunks.insert(range, Content::Pending(request));
         }
         state.trim(self.unread_max());
     }

@@ -27,21 +27,28 @@ unsafe extern "C-unwind" fn dup<H: super::Named>(old: c_int) -> c_int {
 
 /// dup2(2).
 unsafe extern "C-unwind" fn dup2<H: super::Named>(old: c_int, new: c_int) -> c_int {
-    if old != new && is_ours(new) && is_open(old) {
-        ops::replaced(new);
-    }
+    let closed = if old != new && is_ours(new) && is_open(old) { ops::replaced(new) } else { Ok(()) };
     // SAFETY: the program's own arguments.
     let result = unsafe { original!(H: fn(c_int, c_int) -> c_int)(old, new) };
-    if old == new { result } else { duplicated(old, result) }
+    reported(closed, if old == new { result } else { duplicated(old, result) })
 }
 
 /// dup3(2).
 unsafe extern "C-unwind" fn dup3<H: super::Named>(old: c_int, new: c_int, flags: c_int) -> c_int {
-    if old != new && is_ours(new) && is_open(old) {
-        ops::replaced(new);
-    }
+    let closed = if old != new && is_ours(new) && is_open(old) { ops::replaced(new) } else { Ok(()) };
     // SAFETY: the program's own arguments.
-    duplicated(old, unsafe { original!(H: fn(c_int, c_int, c_int) -> c_int)(old, new, flags) })
+    let result = unsafe { original!(H: fn(c_int, c_int, c_int) -> c_int)(old, new, flags) };
+    reported(closed, duplicated(old, result))
+}
+
+/// The result of a duplication whose target was closed on the way. A local file has no delayed writes to lose there,
+/// and a shell closes the file of `echo x > file` in no other way: what could not be written must come out, though the
+/// duplicate is made.
+fn reported(closed: Result<(), Errno>, result: c_int) -> c_int {
+    match closed {
+        Err(errno) if result >= 0 => <c_int as crate::outcome::CReturn>::failed(errno),
+        _ => result,
+    }
 }
 
 /// dup2(2): "if oldfd is not a valid file descriptor, the call fails, and newfd is not closed".

@@ -153,8 +153,8 @@ hooks! {
     fn unlinkat(dir: c_int, path: Path, flags: c_int) -> c_int
     where may_be_far(dir, path) => remove(dir, path, flags & libc::AT_REMOVEDIR != 0);
 
-    /// remove(3).
-    Always [remove]
+    /// remove(3): libc's goes on to unlink(2) and rmdir(2).
+    Interposing [remove]
     fn remove_any(path: Path) -> c_int
     where may_be_far(CWD, path) => at(CWD, path, |place| ops::remove_any(place).map(|()| 0));
 
@@ -249,8 +249,8 @@ hooks! {
     fn realpath_checked(path: Path, to: *mut c_char, size: usize) -> *mut c_char
     where size >= libc::PATH_MAX as usize && may_be_far(CWD, path) => real_path(path, to);
 
-    /// canonicalize_file_name(3).
-    Always [canonicalize_file_name]
+    /// canonicalize_file_name(3): libc's goes on to realpath(3).
+    Interposing [canonicalize_file_name]
     fn canonicalize(path: Path) -> *mut c_char
     where may_be_far(CWD, path) => real_path(path, std::ptr::null_mut());
 

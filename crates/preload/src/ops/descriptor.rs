@@ -37,13 +37,18 @@ pub(crate) fn duplicated(old: c_int, new: c_int) {
     }
 }
 
-/// What dup2(2) will replace: closed first as close(2) would, errors unreported as dup2 does.
-pub(crate) fn replaced(fd: c_int) {
-    if process::owns_the_table() {
-        let _ = memory::write_back_of(fd);
-        unlock_all(fd);
-        let _ = description::forget(fd);
+/// What dup2(2) will replace: closed first as close(2) would.
+///
+/// # Errors
+/// Those of the writes that were still to be done.
+pub(crate) fn replaced(fd: c_int) -> Result<(), Errno> {
+    if !process::owns_the_table() {
+        return Ok(());
     }
+    let written_back = memory::write_back_of(fd);
+    unlock_all(fd);
+    let closed = description::forget(fd);
+    written_back.and(closed)
 }
 
 /// F_GETFL.
