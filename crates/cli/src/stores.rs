@@ -25,5 +25,6 @@ pub(crate) fn exports(
     settings: &Settings,
 ) -> Result<Exports> {
     let options = Options::from(&settings.client);
-    Ok(service::open_stores(specs, read_only, &options, SocketDial::new)?)
+    let files = service::FsOptions::default();
+    Ok(service::open_stores(specs, read_only, files, &options, SocketDial::new)?)
 }

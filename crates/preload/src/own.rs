@@ -4,7 +4,7 @@
 use std::ffi::{CStr, c_int};
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use address::StoreSpec;
 use client::{Exchange, Options, Place, SocketDial};
@@ -21,6 +21,21 @@ static KEPT_FROM: AtomicI32 = AtomicI32::new(i32::MAX);
 
 static KEPT: [AtomicI32; KEPT_MAX] = [const { AtomicI32::new(-1) }; KEPT_MAX];
 
+/// The lowest number of the descriptors that the stores of `scdc:///` hold in this process;
+/// `u32::MAX`: no such store is open.
+static STORES_FROM: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// As many descriptors as the program may have now, within reason.
+fn descriptors_max() -> i32 {
+    getrlimit(Resource::Nofile).current.unwrap_or(1 << 20).min(1 << 20) as i32
+}
+
+/// Where the numbers begin that close_range(2) must leave alone, since stores of ours have files
+/// there. What the program itself put so high stays open with them.
+pub(crate) fn stores_from() -> u32 {
+    STORES_FROM.load(Ordering::Relaxed)
+}
+
 fn errno(error: SystemErrno) -> Errno {
     Errno::from_raw(error.raw_os_error())
 }
@@ -33,7 +48,7 @@ fn borrowed<'a>(fd: c_int) -> BorrowedFd<'a> {
 /// Moves a descriptor of ours to a high number, so that the program's numbers are those it would
 /// have without us, and remembers it.
 pub(crate) fn keep_away(fd: OwnedFd) -> OwnedFd {
-    let limit = getrlimit(Resource::Nofile).current.unwrap_or(1 << 20).min(1 << 20) as i32;
+    let limit = descriptors_max();
     let wanted = (limit - KEPT_MAX as i32).max(limit / 2);
     let moved = match rustix::io::fcntl_dupfd_cloexec(&fd, wanted) {
         Ok(moved) => moved,
@@ -166,7 +181,11 @@ pub(crate) fn dial(place: Place) -> SocketDial {
 
 /// The stores of this process as a service that is called directly.
 pub(crate) fn service(stores: &[StoreSpec], options: &Options) -> Result<Arc<dyn Exchange>, Errno> {
-    let exports = service::open_stores(stores, false, options, dial).map_err(|_| Errno::EIO)?;
+    let descriptors_from = (descriptors_max() / 2) as u32;
+    STORES_FROM.store(descriptors_from, Ordering::Relaxed);
+    let files = service::FsOptions { descriptors_from };
+    let exports =
+        service::open_stores(stores, false, files, options, dial).map_err(|_| Errno::EIO)?;
     Ok(Arc::new(service::Direct::new(Arc::new(exports))))
 }
 

@@ -46,4 +46,5 @@ pub use limits::Limits;
 pub use listen::{Address, Listen};
 pub use running::{Builder, Counters, Running, Service};
 pub use session::{Session, Verdict};
+pub use store::fs::FsOptions;
 pub use stores::open_stores;

@@ -4,27 +4,29 @@ use std::sync::Arc;
 
 use address::{StorePlace, StoreSpec};
 use client::{Dial, Options, Session, SocketDial};
-use store::fs::FsStore;
+use store::fs::{FsOptions, FsStore};
 use store::mem::MemStore;
 use store::relay::RelayStore;
 use store::{Exports, ReadOnly, Store};
 
 use crate::error::{Error, Result};
 
-/// All stores under one root, read-only where their description or `read_only` says so. Relays talk to
-/// their service with `options`, through what `dial` makes of a place.
+/// All stores under one root, read-only where their description or `read_only` says so. Directories
+/// are opened with `files`; relays talk to their service with `options`, through what `dial` makes of
+/// a place.
 ///
 /// # Errors
 /// When a store cannot be opened, or a relay leads to what is not a plain socket.
 pub fn open_stores(
     specs: &[StoreSpec],
     read_only: bool,
+    files: FsOptions,
     options: &Options,
     dial: fn(client::Place) -> SocketDial,
 ) -> Result<Exports> {
     let mut members = Vec::new();
     for spec in specs {
-        let store = open(spec, options, dial)?;
+        let store = open(spec, files, options, dial)?;
         let store: Arc<dyn Store> =
             if spec.read_only || read_only { Arc::new(ReadOnly::new(store)) } else { store };
         members.push((spec.name.clone(), store));
@@ -34,12 +36,13 @@ pub fn open_stores(
 
 fn open(
     spec: &StoreSpec,
+    files: FsOptions,
     options: &Options,
     dial: fn(client::Place) -> SocketDial,
 ) -> Result<Arc<dyn Store>> {
     let name = || String::from_utf8_lossy(&spec.name).into_owned();
     match &spec.place {
-        StorePlace::Dir(path) => match FsStore::new(path) {
+        StorePlace::Dir(path) => match FsStore::with_options(path, files) {
             Ok(store) => Ok(Arc::new(store)),
             Err(source) => Err(Error::Directory { name: name(), path: path.clone(), source }),
         },

@@ -289,6 +289,7 @@ pub(crate) fn close_range(first: u32, last: u32, flags: u32) -> Result<(), Errno
         }
     }
     let mut from = first;
+    let last = last.min(own::stores_from().saturating_sub(1));
     for kept in own::kept_between(first, last) {
         let kept = kept as u32;
         if from < kept {
