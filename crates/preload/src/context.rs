@@ -4,7 +4,7 @@
 //! its parent held, starts with a fresh one ([`renew`]).
 
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use address::{Endpoint, Resolved, Settings, Uri};
@@ -14,6 +14,7 @@ use p9::Errno;
 use crate::description::Description;
 use crate::glance::{Glance, glance};
 use crate::ops::memory::Mappings;
+use crate::outcome::is_restricted;
 use crate::remote::Remote;
 use crate::{own, table};
 
@@ -25,8 +26,6 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     remotes: Mutex<Vec<(Endpoint, Arc<Remote>)>>,
     local: Mutex<Option<Arc<dyn Exchange>>>,
-    /// The first names of mapped prefixes, each with its slash.
-    first_names: Vec<Vec<u8>>,
     /// Shared mappings of files.
     pub(crate) mappings: Mappings,
     /// Descriptions that no descriptor stands for.
@@ -47,18 +46,19 @@ static HAS_ROUTES: AtomicBool = AtomicBool::new(false);
 /// Starts with settings from the environment, before the first hook can be entered.
 pub(crate) fn start(settings: Settings) {
     HAS_ROUTES.store(!settings.routes.is_empty(), Ordering::Relaxed);
+    // Descriptors have names below /dev and /proc.
+    let always: [u8; 4] = *b"./dp";
+    let mapped = settings.routes.iter().filter_map(|route| route.prefix().get(1).copied());
+    for letter in always.into_iter().chain(mapped) {
+        let bit = 1 << (letter & 63);
+        FIRST_LETTERS[usize::from(letter >> 6)].fetch_or(bit, Ordering::Relaxed);
+    }
     install(settings, None);
     local_cwd_changed();
 }
 
 fn install(settings: Settings, cwd: Option<Vec<u8>>) {
-    let first_name = |route: &address::Route| {
-        let prefix = route.prefix();
-        let end = prefix.iter().skip(1).position(|byte| *byte == b'/');
-        prefix[..end.map_or(prefix.len(), |end| end + 1)].to_vec()
-    };
     let context = Context {
-        first_names: settings.routes.iter().map(first_name).collect(),
         settings,
         remotes: Mutex::default(),
         local: Mutex::default(),
@@ -116,9 +116,13 @@ fn text<'a>(path: *const c_char) -> &'a [u8] {
     unsafe { CStr::from_ptr(path) }.to_bytes()
 }
 
-/// Whether a path might lead to a service: the cheap test of every path hook. A NULL path never
-/// does, so that libc answers EFAULT.
-#[inline]
+/// The letters with which the first names of mapped prefixes begin, one bit each.
+static FIRST_LETTERS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
+
+/// Whether a path might lead to a service: the cheap test of every path hook, which calls nothing. A yes
+/// may be wrong, and the operation then passes the call on; a no never is. A NULL path leads nowhere, so
+/// that libc answers EFAULT.
+#[inline(always)]
 pub(crate) fn may_be_far(dir: c_int, path: *const c_char) -> bool {
     if path.is_null() {
         return false;
@@ -130,37 +134,18 @@ pub(crate) fn may_be_far(dir: c_int, path: *const c_char) -> bool {
         // SAFETY: the first byte is not the end.
         let second = unsafe { *path.add(1) } as u8;
         // `//far` and `/./far` are `/far`; below /dev and /proc descriptors have names.
-        let roundabout = matches!(second, b'/' | b'.')
-            || (matches!(second, b'd' | b'p') && table::any());
-        if seen == Glance::default() && !roundabout && !is_in_a_mapped_tree(path) {
-            return false;
-        }
+        let letters = FIRST_LETTERS[usize::from(second >> 6)].load(Ordering::Relaxed);
+        letters >> (second & 63) & 1 != 0 || seen != Glance::default()
     } else if dir == libc::AT_FDCWD {
-        if !seen.colon && !CWD_MATTERS.load(Ordering::Relaxed) && first != b'.' {
-            return false;
-        }
-    } else if table::is_ours(dir) {
-        return true;
-    } else if !seen.colon
-        && (!HAS_ROUTES.load(Ordering::Relaxed) || !names_a_prefix(text(path)))
-    {
-        return false;
+        seen.colon || CWD_MATTERS.load(Ordering::Relaxed) || first == b'.'
+    } else {
+        table::is_ours(dir) || seen.colon || HAS_ROUTES.load(Ordering::Relaxed)
     }
-    far(dir, text(path))
 }
 
-/// Whether an absolute path written without detours begins with the first name of a mapped prefix.
-fn is_in_a_mapped_tree(path: *const c_char) -> bool {
-    if !HAS_ROUTES.load(Ordering::Relaxed) {
-        return false;
-    }
-    context().first_names.iter().any(|name| {
-        // SAFETY: NUL-terminated by contract, and a byte is read only after all before it were those
-        // of a name, which holds no NUL.
-        let byte = |index: usize| unsafe { *path.add(index) } as u8;
-        (0..name.len()).all(|index| byte(index) == name[index])
-            && matches!(byte(name.len()), 0 | b'/')
-    })
+/// Whether a path leads to a service, for hooks that only refuse.
+pub(crate) fn is_far(dir: c_int, path: *const c_char) -> bool {
+    may_be_far(dir, path) && matches!(locate(dir, path), Located::Far(_) | Located::Nowhere(_))
 }
 
 /// Whether a path relative to a local directory may lead into a mapped prefix: it begins with a name
@@ -171,26 +156,6 @@ fn names_a_prefix(path: &[u8]) -> bool {
         let routes = &context().settings.routes;
         first == b".." || routes.iter().any(|r| r.prefix().split(|b| *b == b'/').any(|n| n == first))
     })
-}
-
-#[cold]
-fn far(dir: c_int, path: &[u8]) -> bool {
-    if address::detect(path).is_some() {
-        return true;
-    }
-    if path.first() != Some(&b'/') {
-        if dir != libc::AT_FDCWD {
-            return !matches!(locate_bytes(dir, path), Located::Here);
-        }
-        if CWD_MATTERS.load(Ordering::Relaxed) {
-            return !matches!(locate_bytes(dir, path), Located::Here);
-        }
-        // `..` may lead up and down into a mapped prefix; a plain `./x` cannot.
-        let climbs = HAS_ROUTES.load(Ordering::Relaxed) && path.starts_with(b"..");
-        return climbs && !matches!(locate_bytes(dir, path), Located::Here);
-    }
-    !matches!(context().settings.routes.resolve(b"", path), Resolved::Local)
-        || descriptor_name(path).is_some()
 }
 
 /// Where a path leads.
@@ -219,10 +184,20 @@ pub(crate) fn locate_bytes(dir: c_int, path: &[u8]) -> Located {
         if let Some(description) = table::get(dir) {
             return description.below(dir, path);
         }
+        if !HAS_ROUTES.load(Ordering::Relaxed) || !names_a_prefix(path) {
+            return Located::Here;
+        }
         // A local directory from which a mapped prefix can be reached.
         match crate::own::path_of(dir) {
             Some(path) => start = Some(path),
             None => return Located::Here,
+        }
+    }
+    if relative && !CWD_MATTERS.load(Ordering::Relaxed) && start.is_none() {
+        // `..` may lead up and down into a mapped prefix; a plain `./x` cannot.
+        let climbs = HAS_ROUTES.load(Ordering::Relaxed) && path.starts_with(b"..");
+        if !climbs {
+            return Located::Here;
         }
     }
     let virtual_cwd = if relative { start.or_else(virtual_cwd) } else { None };
@@ -275,14 +250,17 @@ fn kernel_cwd() -> Option<Vec<u8>> {
 
 /// The redirected working directory as the program knows it.
 pub(crate) fn virtual_cwd() -> Option<Vec<u8>> {
+    if is_restricted() {
+        return inherited_virtual_cwd();
+    }
     context().cwd.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// In a forked child: the parent's working directory, without waiting for a lock.
+/// The working directory without waiting for a lock: in a forked child, the parent's.
 pub(crate) fn inherited_virtual_cwd() -> Option<Vec<u8>> {
     match context().cwd.try_read() {
         Ok(cwd) => cwd.clone(),
-        // The parent was changing it as it forked; the kernel's directory has the same name.
+        // It is being changed; the kernel's directory has the same name.
         Err(_) => crate::ops::namespace::inherited_cwd(),
     }
 }
@@ -368,6 +346,9 @@ impl Place {
 
     /// The service.
     pub(crate) fn remote(&self) -> Result<Arc<Remote>, Errno> {
+        if is_restricted() {
+            return Err(Errno::EIO);
+        }
         context().remote(&self.uri.endpoint)
     }
 

@@ -11,6 +11,7 @@ use p9::{Errno, OpenFlags};
 
 use crate::context::{Located, Place, context};
 use crate::listing::Listing;
+use crate::outcome::is_restricted;
 use crate::remote::Opened;
 use crate::state::State;
 use crate::table;
@@ -274,6 +275,9 @@ impl Description {
         fd: c_int,
         operation: impl FnOnce(&mut Live) -> Result<T, Errno>,
     ) -> Result<T, Errno> {
+        if is_restricted() {
+            return Err(Errno::EIO);
+        }
         let mut inner = lock(&self.inner);
         if !table::is_still(fd, self) {
             return Err(Errno::EBADF);
@@ -283,6 +287,9 @@ impl Description {
 
     /// The file's address.
     pub(crate) fn uri(&self) -> Option<Uri> {
+        if is_restricted() {
+            return None;
+        }
         lock(&self.inner).live.as_ref().map(|live| live.uri.clone())
     }
 
@@ -301,6 +308,9 @@ impl Description {
 
     /// Which file it is: the service, and the file's number there.
     pub(crate) fn identity(&self) -> Option<(address::Endpoint, u64)> {
+        if is_restricted() {
+            return None;
+        }
         let inner = lock(&self.inner);
         let live = inner.live.as_ref()?;
         Some((live.uri.endpoint.clone(), live.state.qid_path()))
@@ -308,6 +318,9 @@ impl Description {
 
     /// The open file, if this process has taken a lock on it.
     pub(crate) fn locked_file(&self) -> Option<Arc<RemoteFile>> {
+        if is_restricted() {
+            return None;
+        }
         let inner = lock(&self.inner);
         let live = inner.live.as_ref().filter(|live| live.locked)?;
         match &live.content {

@@ -124,16 +124,22 @@ macro_rules! hooks {
                     // SAFETY: the program's own arguments.
                     return unsafe { $crate::hooks::original!(H: fn($($ty),*) -> $ret)($($arg),*) };
                 }
-                match $crate::outcome::guarded(|| $operation) {
-                    $crate::outcome::Outcome::Handled(value) => value,
-                    $crate::outcome::Outcome::Fail(errno) => {
-                        <$ret as $crate::outcome::CReturn>::failed(errno)
-                    }
-                    $crate::outcome::Outcome::PassThrough => {
-                        // SAFETY: the program's own arguments.
-                        unsafe { $crate::hooks::original!(H: fn($($ty),*) -> $ret)($($arg),*) }
+                /// Apart, so that a call that is not ours needs no stack of ours.
+                #[inline(never)]
+                unsafe extern "C-unwind" fn ours<H: $crate::hooks::Named>($($arg: $ty),*) -> $ret {
+                    match $crate::outcome::guarded(|| $operation) {
+                        $crate::outcome::Outcome::Handled(value) => value,
+                        $crate::outcome::Outcome::Fail(errno) => {
+                            <$ret as $crate::outcome::CReturn>::failed(errno)
+                        }
+                        $crate::outcome::Outcome::PassThrough => {
+                            // SAFETY: the program's own arguments.
+                            unsafe { $crate::hooks::original!(H: fn($($ty),*) -> $ret)($($arg),*) }
+                        }
                     }
                 }
+                // SAFETY: the program's own arguments.
+                unsafe { ours::<H>($($arg),*) }
             }
         )+
         $crate::hooks::table! {

@@ -97,32 +97,36 @@ pub(crate) fn is_broken() -> bool {
 }
 
 thread_local! {
-    /// This thread is inside Sluice: a hook that is entered now was called from a signal handler,
-    /// and waiting for a lock would be waiting for ourselves.
-    static INSIDE: Cell<bool> = const { Cell::new(false) };
+    /// How often this thread is inside Sluice. A hook that is entered while it is was called from a
+    /// signal handler, or by libc on our own behalf (looking up a host name reads files).
+    static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
 /// Whether the calling thread is inside Sluice already.
 pub(crate) fn is_inside() -> bool {
-    INSIDE.get()
+    DEPTH.get() > 0
+}
+
+/// Whether only calls that are not ours can be served: waiting for a lock would be waiting for
+/// ourselves, or what is known may be wrong. What is ours fails with EIO then.
+#[inline]
+pub(crate) fn is_restricted() -> bool {
+    DEPTH.get() > 1 || is_broken()
 }
 
 struct Inside;
 
 impl Drop for Inside {
     fn drop(&mut self) {
-        INSIDE.set(false);
+        DEPTH.set(DEPTH.get() - 1);
     }
 }
 
-/// Runs an operation on behalf of a hook: no panic leaves it, `errno` stays as it was unless the
-/// call fails, and a call from a signal handler that interrupted Sluice itself fails with EIO
-/// instead of waiting for a lock that its own thread holds.
+/// Runs an operation on behalf of a hook: no panic leaves it, and `errno` stays as it was unless the
+/// call fails. In a call from a signal handler that interrupted Sluice itself the operation runs
+/// restricted (see [`is_restricted`]).
 pub(crate) fn guarded<T>(operation: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
-    if INSIDE.get() || is_broken() {
-        return Outcome::Fail(Errno::EIO);
-    }
-    INSIDE.set(true);
+    DEPTH.set(DEPTH.get() + 1);
     let inside = Inside;
     let before = errno();
     let outcome = catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|_| {

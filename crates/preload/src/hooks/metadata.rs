@@ -541,14 +541,22 @@ unsafe fn stat_here<H: Named>(path: Path, to: *mut libc::stat64, flags: c_int) -
     }
 }
 
+/// What the call returns, if it is ours.
+#[inline(never)]
+fn stat_far(path: Path, to: *mut libc::stat64, follow: bool) -> Option<c_int> {
+    match guarded(|| stat(CWD, path, to, follow)) {
+        Outcome::Handled(value) => Some(value),
+        Outcome::Fail(errno) => Some(c_int::failed(errno)),
+        Outcome::PassThrough => None,
+    }
+}
+
 /// stat(2).
 unsafe extern "C-unwind" fn stat_path<H: Named>(path: Path, to: *mut libc::stat64) -> c_int {
-    if may_be_far(CWD, path) {
-        match guarded(|| stat(CWD, path, to, true)) {
-            Outcome::Handled(value) => return value,
-            Outcome::Fail(errno) => return c_int::failed(errno),
-            Outcome::PassThrough => {}
-        }
+    if may_be_far(CWD, path)
+        && let Some(result) = stat_far(path, to, true)
+    {
+        return result;
     }
     // SAFETY: the program's own arguments.
     unsafe { stat_here::<H>(path, to, 0) }
@@ -556,12 +564,10 @@ unsafe extern "C-unwind" fn stat_path<H: Named>(path: Path, to: *mut libc::stat6
 
 /// lstat(2).
 unsafe extern "C-unwind" fn lstat_path<H: Named>(path: Path, to: *mut libc::stat64) -> c_int {
-    if may_be_far(CWD, path) {
-        match guarded(|| stat(CWD, path, to, false)) {
-            Outcome::Handled(value) => return value,
-            Outcome::Fail(errno) => return c_int::failed(errno),
-            Outcome::PassThrough => {}
-        }
+    if may_be_far(CWD, path)
+        && let Some(result) = stat_far(path, to, false)
+    {
+        return result;
     }
     // SAFETY: the program's own arguments.
     unsafe { stat_here::<H>(path, to, libc::AT_SYMLINK_NOFOLLOW) }

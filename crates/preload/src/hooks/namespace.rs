@@ -7,7 +7,7 @@ use p9::Errno;
 use super::data::buffer;
 use super::hooks;
 use super::metadata::at;
-use crate::context::{self, Located, locate, may_be_far};
+use crate::context::{self, Located, is_far, locate, may_be_far};
 use crate::ops::namespace as ops;
 use crate::outcome::Outcome;
 use crate::table::is_ours;
@@ -237,7 +237,7 @@ hooks! {
     /// mkfifo(3).
     Always [mkfifo]
     fn mkfifo(path: Path, mode: c_uint) -> c_int
-    where may_be_far(CWD, path) => { let _ = mode; Outcome::Fail(Errno::EOPNOTSUPP) };
+    where is_far(CWD, path) => { let _ = mode; Outcome::Fail(Errno::EOPNOTSUPP) };
 
     /// realpath(3).
     Always [realpath]
@@ -297,17 +297,17 @@ hooks! {
     /// inotify_add_watch(2): a service tells of no changes.
     Always [inotify_add_watch]
     fn watch(fd: c_int, path: Path, mask: c_uint) -> c_int
-    where may_be_far(CWD, path) => { let _ = (fd, mask); Outcome::Fail(Errno::EOPNOTSUPP) };
+    where is_far(CWD, path) => { let _ = (fd, mask); Outcome::Fail(Errno::EOPNOTSUPP) };
 
     /// chroot(2).
     Always [chroot]
     fn chroot(path: Path) -> c_int
-    where may_be_far(CWD, path) => Outcome::Fail(Errno::EOPNOTSUPP);
+    where is_far(CWD, path) => Outcome::Fail(Errno::EOPNOTSUPP);
 
     /// mount(2): the target must be local.
     Always [mount]
     fn mount(source: Path, target: Path, kind: Path, flags: libc::c_ulong, data: *const c_void) -> c_int
-    where may_be_far(CWD, target) => {
+    where is_far(CWD, target) => {
         let _ = (source, kind, flags, data);
         Outcome::Fail(Errno::EOPNOTSUPP)
     };
@@ -317,7 +317,7 @@ hooks! {
     fn name_to_handle(
         dir: c_int, path: Path, handle: *mut c_void, mount: *mut c_int, flags: c_int
     ) -> c_int
-    where may_be_far(dir, path) => {
+    where is_far(dir, path) => {
         let _ = (handle, mount, flags);
         Outcome::Fail(Errno::EOPNOTSUPP)
     };

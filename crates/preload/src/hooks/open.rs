@@ -22,6 +22,16 @@ fn open(dir: c_int, path: Path, flags: c_int, mode: c_uint) -> Outcome<c_int> {
     at(dir, path, |place| ops::open(place, flags, mode))
 }
 
+/// What the call returns, if it is ours.
+#[inline(never)]
+fn open_far(dir: c_int, path: Path, flags: c_int, mode: c_uint) -> Option<c_int> {
+    match crate::outcome::guarded(|| open(dir, path, flags, mode)) {
+        Outcome::Handled(fd) => Some(fd),
+        Outcome::Fail(errno) => Some(<c_int as crate::outcome::CReturn>::failed(errno)),
+        Outcome::PassThrough => None,
+    }
+}
+
 /// A descriptor that libc made. If the table still has its number, it was closed by a system call
 /// that no hook saw.
 #[inline(always)]
@@ -52,14 +62,10 @@ macro_rules! openers {
         $(
             $(#[$meta])*
             pub(crate) unsafe extern "C-unwind" fn $hook<H: super::Named>($($arg: $ty),*) -> c_int {
-                if may_be_far($dir, $path) {
-                    match crate::outcome::guarded(|| open($dir, $path, $flags, $mode)) {
-                        Outcome::Handled(fd) => return fd,
-                        Outcome::Fail(errno) => {
-                            return <c_int as crate::outcome::CReturn>::failed(errno);
-                        }
-                        Outcome::PassThrough => {}
-                    }
+                if may_be_far($dir, $path)
+                    && let Some(fd) = open_far($dir, $path, $flags, $mode)
+                {
+                    return fd;
                 }
                 // SAFETY: the program's own arguments.
                 fresh(unsafe { original!(H: fn($($ty),*) -> c_int)($($arg),*) })

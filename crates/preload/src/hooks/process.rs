@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 use super::{Named, hooks, original};
-use crate::context::{Located, locate, may_be_far};
+use crate::context::{Located, is_far, locate, may_be_far};
 use crate::ops::process as ops;
 use crate::outcome::{ErrorNumber, Outcome, guarded, is_inside};
 use crate::table;
@@ -285,7 +285,7 @@ hooks! {
     /// posix_spawn(3) with a program on a service is not supported: libc executes it by path.
     Interposing [posix_spawn_file_actions_addchdir_np]
     fn spawn_change_directory(actions: *mut c_void, path: Path) -> ErrorNumber
-    where may_be_far(libc::AT_FDCWD, path) => {
+    where is_far(libc::AT_FDCWD, path) => {
         let _ = actions;
         Outcome::Fail(p9::Errno::EOPNOTSUPP)
     };

@@ -7,7 +7,7 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use p9::Errno;
 
 use super::{Named, hooks, original};
-use crate::context::{Located, locate, may_be_far};
+use crate::context::{Located, is_far, locate, may_be_far};
 use crate::ops::{data, descriptor, open};
 use crate::outcome::{CReturn, Outcome, guarded, set_errno};
 
@@ -140,7 +140,7 @@ macro_rules! refused {
                 $(#[$meta])*
                 Interposing [$($name)+]
                 fn $hook(path: Path $(, $arg: $ty)*) -> $ret
-                where may_be_far(CWD, path) => {
+                where is_far(CWD, path) => {
                     let _ = ($($arg,)*);
                     Outcome::Fail(Errno::EOPNOTSUPP)
                 };

@@ -8,6 +8,7 @@ use p9::{Errno, LockKind};
 
 use crate::description::{self, Content};
 use crate::ops::{memory, process};
+use crate::outcome::is_restricted;
 use crate::{own, table};
 
 /// Flags that F_SETFL may change (fcntl(2)).
@@ -22,6 +23,9 @@ pub(crate) fn close(fd: c_int) -> Result<(), Errno> {
     if !process::owns_the_table() {
         own::close(fd);
         return Ok(());
+    }
+    if is_restricted() {
+        return Err(Errno::EIO);
     }
     let written_back = memory::write_back_of(fd);
     unlock_all(fd);

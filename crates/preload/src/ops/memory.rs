@@ -14,6 +14,7 @@ use p9::Errno;
 use rustix::fs::MemfdFlags;
 
 use crate::description::Description;
+use crate::outcome::is_restricted;
 use crate::table;
 
 /// Bytes compared and written back at a time.
@@ -172,6 +173,9 @@ impl Mapping {
 
 /// Runs on the mappings that `which` picks, and reports the first error after having tried all.
 fn for_each(which: impl Fn(usize, &Mapping) -> bool) -> Result<(), Errno> {
+    if is_restricted() {
+        return Err(Errno::EIO);
+    }
     let mut mappings = lock(&crate::context::context().mappings);
     let mut outcome = Ok(());
     for (address, mapping) in mappings.iter_mut() {
