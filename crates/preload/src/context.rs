@@ -46,13 +46,9 @@ static HAS_ROUTES: AtomicBool = AtomicBool::new(false);
 /// Starts with settings from the environment, before the first hook can be entered.
 pub(crate) fn start(settings: Settings) {
     HAS_ROUTES.store(!settings.routes.is_empty(), Ordering::Relaxed);
-    // Descriptors have names below /dev and /proc.
-    let always: [u8; 4] = *b"./dp";
+    // `//far` and `/./far` are `/far`.
     let mapped = settings.routes.iter().filter_map(|route| route.prefix().get(1).copied());
-    for letter in always.into_iter().chain(mapped) {
-        let bit = 1 << (letter & 63);
-        FIRST_LETTERS[usize::from(letter >> 6)].fetch_or(bit, Ordering::Relaxed);
-    }
+    b"./".iter().copied().chain(mapped).for_each(watch_letter);
     install(settings, None);
     local_cwd_changed();
 }
@@ -119,6 +115,16 @@ fn text<'a>(path: *const c_char) -> &'a [u8] {
 /// The letters with which the first names of mapped prefixes begin, one bit each.
 static FIRST_LETTERS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
 
+fn watch_letter(letter: u8) {
+    let bit = 1 << (letter & 63);
+    FIRST_LETTERS[usize::from(letter >> 6)].fetch_or(bit, Ordering::Relaxed);
+}
+
+/// From the first redirected descriptor on, paths below /dev and /proc may name one.
+pub(crate) fn watch_descriptor_names() {
+    b"dp".iter().copied().for_each(watch_letter);
+}
+
 /// Whether a path might lead to a service: the cheap test of every path hook, which calls nothing. A yes
 /// may be wrong, and the operation then passes the call on; a no never is. A NULL path leads nowhere, so
 /// that libc answers EFAULT.
@@ -133,7 +139,6 @@ pub(crate) fn may_be_far(dir: c_int, path: *const c_char) -> bool {
     if first == b'/' {
         // SAFETY: the first byte is not the end.
         let second = unsafe { *path.add(1) } as u8;
-        // `//far` and `/./far` are `/far`; below /dev and /proc descriptors have names.
         let letters = FIRST_LETTERS[usize::from(second >> 6)].load(Ordering::Relaxed);
         letters >> (second & 63) & 1 != 0 || seen != Glance::default()
     } else if dir == libc::AT_FDCWD {

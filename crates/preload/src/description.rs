@@ -9,7 +9,7 @@ use address::Uri;
 use client::{At, Handle, RemoteFile};
 use p9::{Errno, OpenFlags};
 
-use crate::context::{Located, Place, context};
+use crate::context::{Located, Place, context, watch_descriptor_names};
 use crate::listing::Listing;
 use crate::outcome::is_restricted;
 use crate::remote::Opened;
@@ -69,6 +69,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Makes `fd` stand for a new description.
 pub(crate) fn establish(fd: c_int, live: Live) {
+    watch_descriptor_names();
     let reused = lock(&context().unused).pop();
     let description = reused.unwrap_or_else(|| Box::leak(Box::default()));
     let mut inner = lock(&description.inner);
