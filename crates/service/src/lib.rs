@@ -21,7 +21,8 @@
 //! # Rights
 //! Everything is done with the rights of the service's own process. The user name of an attach
 //! is accepted and not looked at: who may connect is decided at the socket (same user on a Unix
-//! socket, loopback on TCP), not by what a client claims. Files that a client creates belong to
+//! socket, loopback on TCP), not by what a client claims. On a machine with other users prefer the
+//! Unix socket: every one of them can connect to a TCP port on loopback. Files that a client creates belong to
 //! the service's user and group; the group in .L's creating requests is ignored.
 //!
 //! # Order of reads and later writes
