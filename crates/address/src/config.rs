@@ -83,9 +83,7 @@ impl ClientKeys {
         let default = ClientOptions::default();
         ClientOptions {
             read_ahead_bytes: self.read_ahead_bytes.unwrap_or(default.read_ahead_bytes),
-            write_behind_bytes: self
-                .write_behind_bytes
-                .unwrap_or(default.write_behind_bytes),
+            write_behind_bytes: self.write_behind_bytes.unwrap_or(default.write_behind_bytes),
             msize_bytes: self.msize_bytes.unwrap_or(default.msize_bytes),
             reconnect_seconds: self.reconnect_seconds.unwrap_or(default.reconnect_seconds),
         }
@@ -131,9 +129,7 @@ impl Config {
             (None, home) => home.map(|home| home.join(".config")),
         };
         let user = user.map(|dir| dir.join("sluice").join("sluice.toml"));
-        std::iter::once(cwd.join("sluice.toml"))
-            .chain(user)
-            .collect()
+        std::iter::once(cwd.join("sluice.toml")).chain(user).collect()
     }
 
     /// Parses the text of `file`, whose directory is where relative directories in it begin.
@@ -188,17 +184,10 @@ fn stores(table: &Table<'_>, file: &Path) -> Result<Vec<StoreSpec>, AddressError
                     detail.flag("read_only")?.unwrap_or(false),
                 )
             }
-            None => (
-                entry.text("a directory, `mem:`, a URI or a table with `path`")?,
-                false,
-            ),
+            None => (entry.text("a directory, `mem:`, a URI or a table with `path`")?, false),
         };
         let place = StorePlace::parse(place.as_bytes()).map_err(|error| entry.address(error))?;
-        let missing = || {
-            entry.address(AddressError::StorePlace {
-                name: entry.key.to_owned(),
-            })
-        };
+        let missing = || entry.address(AddressError::StorePlace { name: entry.key.to_owned() });
         let place = match place.ok_or_else(missing)? {
             StorePlace::Dir(dir) => StorePlace::Dir(beside(file, dir)),
             other @ (StorePlace::Mem | StorePlace::Relay(_)) => other,
@@ -212,17 +201,11 @@ fn stores(table: &Table<'_>, file: &Path) -> Result<Vec<StoreSpec>, AddressError
 }
 
 fn beside(file: &Path, path: PathBuf) -> PathBuf {
-    file.parent()
-        .map_or_else(|| path.clone(), |dir| dir.join(&path))
+    file.parent().map_or_else(|| path.clone(), |dir| dir.join(&path))
 }
 
 fn client(table: &Table<'_>) -> Result<ClientKeys, AddressError> {
-    table.only(&[
-        "read_ahead_bytes",
-        "write_behind_bytes",
-        "msize_bytes",
-        "reconnect_seconds",
-    ])?;
+    table.only(&["read_ahead_bytes", "write_behind_bytes", "msize_bytes", "reconnect_seconds"])?;
     Ok(ClientKeys {
         read_ahead_bytes: table.size("read_ahead_bytes", 0, 1 << 40)?,
         write_behind_bytes: table.size("write_behind_bytes", 0, 1 << 40)?,
@@ -240,10 +223,8 @@ fn msize(table: &Table<'_>) -> Result<Option<u32>, AddressError> {
 
 fn serve(table: &Table<'_>, file: &Path) -> Result<ServeKeys, AddressError> {
     table.only(&["listen", "read_only", "stores", "limits"])?;
-    let mut serve = ServeKeys {
-        read_only: table.flag("read_only")?.unwrap_or(false),
-        ..ServeKeys::default()
-    };
+    let mut serve =
+        ServeKeys { read_only: table.flag("read_only")?.unwrap_or(false), ..ServeKeys::default() };
     if let Some(entry) = table.get("listen") {
         for address in entry.texts("a list of addresses")? {
             let listen =

@@ -53,9 +53,7 @@ pub(crate) fn begins_uri(word: &[u8], after: Option<&u8>) -> bool {
 
 /// True if the word before the colon claims to be ours.
 pub(crate) fn is_scheme(word: &[u8]) -> bool {
-    let transport = word
-        .strip_prefix(b"scdc")
-        .or_else(|| word.strip_prefix(b"sluice"));
+    let transport = word.strip_prefix(b"scdc").or_else(|| word.strip_prefix(b"sluice"));
     word == b"s3" || transport.is_some_and(|rest| rest.is_empty() || rest[0] == b'+')
 }
 

@@ -283,10 +283,7 @@ impl AddressError {
         const EINVAL: i32 = 22;
         const EPROTONOSUPPORT: i32 = 93;
         match self {
-            Self::Uri {
-                fault: UriFault::UnknownTransport { .. },
-                ..
-            } => EPROTONOSUPPORT,
+            Self::Uri { fault: UriFault::UnknownTransport { .. }, .. } => EPROTONOSUPPORT,
             Self::Uri { .. }
             | Self::RouteWithoutUri { .. }
             | Self::RoutePrefix { .. }
@@ -303,11 +300,7 @@ impl AddressError {
     }
 
     pub(crate) fn uri(text: &[u8], at: usize, fault: UriFault) -> Self {
-        Self::Uri {
-            text: lossy(text),
-            at,
-            fault,
-        }
+        Self::Uri { text: lossy(text), at, fault }
     }
 }
 

@@ -15,11 +15,7 @@ pub(crate) fn encode_into(out: &mut Vec<u8>, bytes: &[u8], keep: impl Fn(u8) -> 
         if keep(byte) && byte != b'%' {
             out.push(byte);
         } else {
-            out.extend([
-                b'%',
-                HEX[usize::from(byte >> 4)],
-                HEX[usize::from(byte & 15)],
-            ]);
+            out.extend([b'%', HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]);
         }
     }
 }
@@ -33,11 +29,8 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Vec<u8>, usize> {
     let mut at = 0;
     while let Some(&byte) = bytes.get(at) {
         if byte == b'%' {
-            let digit = |offset: usize| {
-                bytes
-                    .get(at + offset)
-                    .and_then(|&d| char::from(d).to_digit(16))
-            };
+            let digit =
+                |offset: usize| bytes.get(at + offset).and_then(|&d| char::from(d).to_digit(16));
             let (Some(high), Some(low)) = (digit(1), digit(2)) else {
                 return Err(at);
             };

@@ -4,8 +4,7 @@ use std::fmt;
 
 /// The names of a path in order; empty components and `.` are skipped, `..` is kept.
 pub fn names(path: &[u8]) -> impl Iterator<Item = &[u8]> + Clone {
-    path.split(|&byte| byte == b'/')
-        .filter(|name| !name.is_empty() && *name != b".")
+    path.split(|&byte| byte == b'/').filter(|name| !name.is_empty() && *name != b".")
 }
 
 /// True if a trailing `/` or `/.` demands that the path be a directory.
@@ -156,16 +155,10 @@ mod tests {
     #[test]
     fn prefixes_end_on_boundaries() {
         let base = RemotePath::new(b"a/b");
-        assert_eq!(
-            RemotePath::new(b"a/b/c").strip_prefix(&base),
-            Some(&b"c"[..])
-        );
+        assert_eq!(RemotePath::new(b"a/b/c").strip_prefix(&base), Some(&b"c"[..]));
         assert_eq!(RemotePath::new(b"a/b").strip_prefix(&base), Some(&b""[..]));
         assert_eq!(RemotePath::new(b"a/bc").strip_prefix(&base), None);
-        assert_eq!(
-            RemotePath::new(b"x").strip_prefix(&RemotePath::default()),
-            Some(&b"x"[..])
-        );
+        assert_eq!(RemotePath::new(b"x").strip_prefix(&RemotePath::default()), Some(&b"x"[..]));
     }
 
     #[test]

@@ -29,14 +29,9 @@ impl Route {
             && names(prefix).next().is_some()
             && names(prefix).all(|name| name != b"..");
         if !usable {
-            return Err(AddressError::RoutePrefix {
-                prefix: lossy(prefix),
-            });
+            return Err(AddressError::RoutePrefix { prefix: lossy(prefix) });
         }
-        Ok(Self {
-            prefix: clean_absolute(prefix),
-            uri,
-        })
+        Ok(Self { prefix: clean_absolute(prefix), uri })
     }
 
     /// Parses the `PREFIX=URI` of `--map`. The first `=` that a URI follows divides them.
@@ -118,18 +113,10 @@ impl Routes {
     pub fn new(routes: impl IntoIterator<Item = Route>) -> Result<Self, AddressError> {
         let mut routes: Vec<Route> = routes.into_iter().collect();
         routes.sort_by(|a, b| {
-            b.prefix
-                .len()
-                .cmp(&a.prefix.len())
-                .then_with(|| a.prefix.cmp(&b.prefix))
+            b.prefix.len().cmp(&a.prefix.len()).then_with(|| a.prefix.cmp(&b.prefix))
         });
-        match routes
-            .windows(2)
-            .find(|pair| pair[0].prefix == pair[1].prefix)
-        {
-            Some(pair) => Err(AddressError::RouteTwice {
-                prefix: lossy(&pair[0].prefix),
-            }),
+        match routes.windows(2).find(|pair| pair[0].prefix == pair[1].prefix) {
+            Some(pair) => Err(AddressError::RouteTwice { prefix: lossy(&pair[0].prefix) }),
             None => Ok(Self { routes }),
         }
     }
@@ -180,10 +167,7 @@ impl Routes {
     fn resolve_plain_below<'a>(&'a self, cwd: &'a [u8], path: &'a [u8]) -> Resolved<'a> {
         let hit = self.routes.iter().find_map(|route| {
             if let Some(below) = after(cwd, &route.prefix) {
-                return Some(Hit {
-                    route,
-                    rest: [below, path],
-                });
+                return Some(Hit { route, rest: [below, path] });
             }
             // The working directory is above the prefix, and the path may lead down to it.
             let missing = after(&route.prefix, cwd.strip_suffix(b"/").unwrap_or(cwd))?;
@@ -204,11 +188,7 @@ impl Routes {
                 Follow::Outside => {}
             }
         }
-        if left_a_prefix {
-            Resolved::LocalCleaned
-        } else {
-            Resolved::Local
-        }
+        if left_a_prefix { Resolved::LocalCleaned } else { Resolved::Local }
     }
 
     /// The path under which a user of these routes knows `uri`: below a prefix if one leads there, or the URI itself.
@@ -224,11 +204,7 @@ impl Routes {
             }
             Some((route.uri.path.as_bytes().len(), path))
         };
-        let deepest = self
-            .routes
-            .iter()
-            .filter_map(below)
-            .max_by_key(|(len, _)| *len);
+        let deepest = self.routes.iter().filter_map(below).max_by_key(|(len, _)| *len);
         deepest.map_or_else(|| uri.to_bytes(), |(_, path)| path)
     }
 }
@@ -255,8 +231,7 @@ fn is_plain(path: &[u8]) -> bool {
 /// What of `path` follows `prefix`, if that ends where a name does.
 #[inline]
 fn after<'a>(path: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
-    path.strip_prefix(prefix)
-        .filter(|rest| matches!(rest.first(), None | Some(b'/')))
+    path.strip_prefix(prefix).filter(|rest| matches!(rest.first(), None | Some(b'/')))
 }
 
 enum Follow<'a> {
@@ -301,11 +276,7 @@ fn follow<'a>(route: &'a Route, cwd: &'a [u8], path: &'a [u8]) -> Follow<'a> {
                         if matched_len == prefix.len() {
                             was_inside = true;
                             let after = text.get(end..).unwrap_or_default();
-                            rest = Some(if part == 0 {
-                                [after, path]
-                            } else {
-                                [after, &[]]
-                            });
+                            rest = Some(if part == 0 { [after, path] } else { [after, &[]] });
                         }
                     }
                 }
@@ -324,11 +295,7 @@ mod tests {
     use super::*;
 
     fn routes(list: &[&str]) -> Routes {
-        Routes::new(
-            list.iter()
-                .map(|text| Route::parse(text.as_bytes()).unwrap()),
-        )
-        .unwrap()
+        Routes::new(list.iter().map(|text| Route::parse(text.as_bytes()).unwrap())).unwrap()
     }
 
     fn goes_to(routes: &Routes, cwd: &str, path: &str) -> String {
@@ -341,11 +308,8 @@ mod tests {
 
     #[test]
     fn the_longest_prefix_wins_on_boundaries() {
-        let routes = routes(&[
-            "/far=scdc+tcp://h/base",
-            "/far/deep=scdc:///d",
-            "/a/b=scdc+tcp://x",
-        ]);
+        let routes =
+            routes(&["/far=scdc+tcp://h/base", "/far/deep=scdc:///d", "/a/b=scdc+tcp://x"]);
         for (path, uri) in [
             ("/far", "scdc+tcp://h/base"),
             ("/far/", "scdc+tcp://h/base/"),
@@ -368,24 +332,12 @@ mod tests {
     fn relative_paths_continue_the_working_directory() {
         let routes = routes(&["/far/off=scdc+tcp://h/base"]);
         assert_eq!(goes_to(&routes, "/far", "off/x"), "scdc+tcp://h/base/x");
-        assert_eq!(
-            goes_to(&routes, "/far/off/dir", "x"),
-            "scdc+tcp://h/base/dir/x"
-        );
-        assert_eq!(
-            goes_to(&routes, "/far/off/dir", "../x"),
-            "scdc+tcp://h/base/dir/../x"
-        );
+        assert_eq!(goes_to(&routes, "/far/off/dir", "x"), "scdc+tcp://h/base/dir/x");
+        assert_eq!(goes_to(&routes, "/far/off/dir", "../x"), "scdc+tcp://h/base/dir/../x");
         assert_eq!(goes_to(&routes, "/far/off", "../x"), "cleaned");
         assert_eq!(goes_to(&routes, "/far/off", "/x"), "local");
-        assert_eq!(
-            goes_to(&routes, "/home/me", "../../far/off/x"),
-            "scdc+tcp://h/base/x"
-        );
-        assert_eq!(
-            goes_to(&routes, "/far/off/dir", ""),
-            "scdc+tcp://h/base/dir"
-        );
+        assert_eq!(goes_to(&routes, "/home/me", "../../far/off/x"), "scdc+tcp://h/base/x");
+        assert_eq!(goes_to(&routes, "/far/off/dir", ""), "scdc+tcp://h/base/dir");
     }
 
     #[test]
@@ -395,10 +347,7 @@ mod tests {
         assert_eq!(goes_to(&routes, "", "/etc/../far/x"), "scdc:///s/x");
         assert_eq!(goes_to(&routes, "", "/../far"), "scdc:///s");
         assert_eq!(goes_to(&routes, "", "/far/a/../b"), "scdc:///s/a/../b");
-        assert_eq!(
-            goes_to(&routes, "", "/far/deep/../b"),
-            "scdc:///s/deep/../b"
-        );
+        assert_eq!(goes_to(&routes, "", "/far/deep/../b"), "scdc:///s/deep/../b");
         assert_eq!(goes_to(&routes, "", "/far/x/../deep/b"), "scdc:///d/b");
         assert_eq!(goes_to(&routes, "", "/far/../far/b"), "scdc:///s/b");
     }
@@ -427,12 +376,7 @@ mod tests {
         }
         let twice =
             ["/a=scdc:///x", "/a/=scdc:///y"].map(|text| Route::parse(text.as_bytes()).unwrap());
-        assert_eq!(
-            Routes::new(twice),
-            Err(AddressError::RouteTwice {
-                prefix: "/a".into()
-            })
-        );
+        assert_eq!(Routes::new(twice), Err(AddressError::RouteTwice { prefix: "/a".into() }));
     }
 
     #[test]

@@ -81,12 +81,8 @@ impl Settings {
             out.extend_from_slice(if store.read_only { b" ro " } else { b" rw " });
             field(&mut out, &store.place.to_bytes());
         }
-        let ClientOptions {
-            read_ahead_bytes,
-            write_behind_bytes,
-            msize_bytes,
-            reconnect_seconds,
-        } = self.client;
+        let ClientOptions { read_ahead_bytes, write_behind_bytes, msize_bytes, reconnect_seconds } =
+            self.client;
         let numbers = format!(
             "\nread_ahead_bytes={read_ahead_bytes}\nwrite_behind_bytes={write_behind_bytes}\nmsize_bytes={msize_bytes}\
              \nreconnect_seconds={reconnect_seconds}\n"
@@ -102,26 +98,16 @@ impl Settings {
     /// or a variable set by hand.
     pub fn from_env(value: &[u8]) -> Result<Self, AddressError> {
         let mut lines = value.split(|&byte| byte == b'\n').enumerate();
-        let fail = |line: usize, fault| AddressError::Settings {
-            line: line + 1,
-            fault,
-        };
+        let fail = |line: usize, fault| AddressError::Settings { line: line + 1, fault };
         if lines.next().map(|(_, first)| first) != Some(FIRST_LINE.as_bytes()) {
-            return Err(fail(
-                0,
-                SettingsFault::Version {
-                    expected: FIRST_LINE,
-                },
-            ));
+            return Err(fail(0, SettingsFault::Version { expected: FIRST_LINE }));
         }
         let mut settings = Self::default();
         let mut routes = Vec::new();
         let mut last = 0;
         for (number, line) in lines.filter(|(_, line)| !line.is_empty()) {
             last = number;
-            settings
-                .read_line(line, &mut routes)
-                .map_err(|fault| fail(number, fault))?;
+            settings.read_line(line, &mut routes).map_err(|fault| fail(number, fault))?;
         }
         let address = |error| fail(last, SettingsFault::Address(Box::new(error)));
         settings.routes = Routes::new(routes).map_err(address)?;
@@ -150,11 +136,9 @@ impl Settings {
                     b"rw" => false,
                     _ => return Err(SettingsFault::Field),
                 };
-                let place = StorePlace::parse(&place)
-                    .map_err(address)?
-                    .ok_or(SettingsFault::Field)?;
-                self.stores
-                    .push(StoreSpec::new(&name, place, read_only).map_err(address)?);
+                let place =
+                    StorePlace::parse(&place).map_err(address)?.ok_or(SettingsFault::Field)?;
+                self.stores.push(StoreSpec::new(&name, place, read_only).map_err(address)?);
             }
             b"read_ahead_bytes" => self.client.read_ahead_bytes = number(&field()?)?,
             b"write_behind_bytes" => self.client.write_behind_bytes = number(&field()?)?,
@@ -167,9 +151,7 @@ impl Settings {
 }
 
 fn number<T: std::str::FromStr>(text: &[u8]) -> Result<T, SettingsFault> {
-    let parsed = std::str::from_utf8(text)
-        .ok()
-        .and_then(|text| text.parse().ok());
+    let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
     parsed.ok_or_else(|| SettingsFault::Number { text: lossy(text) })
 }
 
@@ -182,11 +164,7 @@ mod tests {
         let settings = Settings {
             routes: Routes::new([
                 Route::parse(b"/far=scdc+tcp://h:1/base").unwrap(),
-                Route::new(
-                    b"/with space\n%=",
-                    "scdc+uds://%2Fa%2Fb/x y".parse().unwrap(),
-                )
-                .unwrap(),
+                Route::new(b"/with space\n%=", "scdc+uds://%2Fa%2Fb/x y".parse().unwrap()).unwrap(),
             ])
             .unwrap(),
             stores: vec![
@@ -210,10 +188,7 @@ mod tests {
             Err(AddressError::Settings { line, fault }) => (line, fault),
             other => panic!("{value}: {other:?}"),
         };
-        assert!(matches!(
-            line_and_fault(""),
-            (1, SettingsFault::Version { .. })
-        ));
+        assert!(matches!(line_and_fault(""), (1, SettingsFault::Version { .. })));
         assert!(matches!(
             line_and_fault("sluice-settings 1\nroute=/far"),
             (2, SettingsFault::Field)

@@ -41,9 +41,7 @@ impl StorePlace {
             _ if detect(text).is_some_and(|found| found.start == 0) => {
                 Uri::parse(text).map(|uri| Some(Self::Relay(uri)))
             }
-            _ => Ok(Some(Self::Dir(
-                Path::new(OsStr::from_bytes(text)).to_path_buf(),
-            ))),
+            _ => Ok(Some(Self::Dir(Path::new(OsStr::from_bytes(text)).to_path_buf()))),
         }
     }
 
@@ -66,11 +64,7 @@ impl StoreSpec {
         if matches!(name, b"" | b"." | b"..") || name.contains(&b'/') || name.contains(&0) {
             return Err(AddressError::StoreName { name: lossy(name) });
         }
-        Ok(Self {
-            name: name.to_vec(),
-            place,
-            read_only,
-        })
+        Ok(Self { name: name.to_vec(), place, read_only })
     }
 
     /// Parses `NAME=PLACE`, divided at the first `=`.
@@ -96,9 +90,7 @@ impl StoreSpec {
         let mut seen: Vec<&[u8]> = stores.iter().map(|store| &store.name[..]).collect();
         seen.sort_unstable();
         match seen.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(AddressError::StoreTwice {
-                name: lossy(pair[0]),
-            }),
+            Some(pair) => Err(AddressError::StoreTwice { name: lossy(pair[0]) }),
             None => Ok(()),
         }
     }
@@ -117,18 +109,9 @@ mod tests {
             place("a=scdc+tcp://h/b"),
             Ok(StorePlace::Relay("scdc+tcp://h/b".parse().unwrap()))
         );
-        assert_eq!(
-            place("a=dir/scdc:/x"),
-            Ok(StorePlace::Dir("dir/scdc:/x".into()))
-        );
-        assert_eq!(
-            place("a="),
-            Err(AddressError::StorePlace { name: "a".into() })
-        );
-        assert_eq!(
-            place("a"),
-            Err(AddressError::StoreWithoutPlace { text: "a".into() })
-        );
+        assert_eq!(place("a=dir/scdc:/x"), Ok(StorePlace::Dir("dir/scdc:/x".into())));
+        assert_eq!(place("a="), Err(AddressError::StorePlace { name: "a".into() }));
+        assert_eq!(place("a"), Err(AddressError::StoreWithoutPlace { text: "a".into() }));
         for name in ["", ".", "..", "a/b"] {
             assert_eq!(
                 place(&format!("{name}=/x")),

@@ -114,10 +114,7 @@ impl Uri {
         }
         let (endpoint, rest_at) =
             authority::parse(scheme, text, colon + 1).map_err(|(at, fault)| fail(at, fault))?;
-        Ok(Self {
-            endpoint,
-            path: RemotePath::new(&text[rest_at..]),
-        })
+        Ok(Self { endpoint, path: RemotePath::new(&text[rest_at..]) })
     }
 
     /// Finds a URI in a path that a program uses. See [`detect`](crate::detect()).
@@ -137,10 +134,7 @@ impl Uri {
     /// This URI with names appended to its path.
     #[must_use]
     pub fn join(&self, rest: &[u8]) -> Self {
-        Self {
-            endpoint: self.endpoint.clone(),
-            path: self.path.join(rest),
-        }
+        Self { endpoint: self.endpoint.clone(), path: self.path.join(rest) }
     }
 }
 
@@ -208,18 +202,10 @@ impl Endpoint {
     /// # Errors
     /// [`AddressError::Listen`], or [`AddressError::Uri`] for a malformed URI.
     pub fn parse_listen(text: &[u8]) -> Result<Self, AddressError> {
-        let fail = |fault| AddressError::Listen {
-            text: lossy(text),
-            fault,
-        };
-        if let Some(path) = text
-            .strip_prefix(b"unix:")
-            .or_else(|| text.strip_prefix(b"uds:"))
-        {
+        let fail = |fault| AddressError::Listen { text: lossy(text), fault };
+        if let Some(path) = text.strip_prefix(b"unix:").or_else(|| text.strip_prefix(b"uds:")) {
             if path.is_empty() {
-                return Err(fail(UriFault::Missing {
-                    what: "the socket's path",
-                }));
+                return Err(fail(UriFault::Missing { what: "the socket's path" }));
             }
             if path.contains(&0) {
                 return Err(fail(UriFault::Nul));
@@ -236,10 +222,7 @@ impl Endpoint {
             };
             let (host, port) =
                 authority::host_and_port(address).map_err(|(_, fault)| fail(fault))?;
-            return Ok(Self::Tcp {
-                host,
-                port: port.unwrap_or(unnamed_port),
-            });
+            return Ok(Self::Tcp { host, port: port.unwrap_or(unnamed_port) });
         }
         let uri = if crate::detect::is_scheme(
             text.split(|&byte| byte == b':').next().unwrap_or_default(),
@@ -252,9 +235,7 @@ impl Endpoint {
             _ if !uri.path.is_root() => Err(fail(UriFault::PathAfterEndpoint)),
             Self::Unix(_) | Self::Tcp { .. } => Ok(uri.endpoint),
             other @ (Self::Direct | Self::Mpi { .. } | Self::Ssh { .. } | Self::S3 { .. }) => {
-                Err(fail(UriFault::CannotListen {
-                    transport: other.scheme(),
-                }))
+                Err(fail(UriFault::CannotListen { transport: other.scheme() }))
             }
         }
     }

@@ -10,11 +10,8 @@ use proptest::prelude::*;
 
 /// A path component of arbitrary bytes: not empty, `.` or `..`, without slash and NUL.
 fn name() -> impl Strategy<Value = Vec<u8>> {
-    vec(
-        (1..=255u8).prop_filter("no slash", |byte| *byte != b'/'),
-        1..6,
-    )
-    .prop_filter("a name", |name| !matches!(&name[..], b"." | b".."))
+    vec((1..=255u8).prop_filter("no slash", |byte| *byte != b'/'), 1..6)
+        .prop_filter("a name", |name| !matches!(&name[..], b"." | b".."))
 }
 
 fn names(count: std::ops::Range<usize>) -> impl Strategy<Value = Vec<u8>> {
@@ -33,11 +30,7 @@ fn socket_path() -> impl Strategy<Value = SocketName> {
 
 fn endpoint() -> impl Strategy<Value = Endpoint> {
     let host = || {
-        prop_oneof![
-            "[a-z0-9][a-z0-9._-]{0,8}",
-            Just("::1".to_owned()),
-            Just("fe80::2".to_owned())
-        ]
+        prop_oneof!["[a-z0-9][a-z0-9._-]{0,8}", Just("::1".to_owned()), Just("fe80::2".to_owned())]
     };
     prop_oneof![
         Just(Endpoint::Direct),
@@ -45,11 +38,7 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
         "[a-z#%A-Z]{1,8}".prop_map(|name| Endpoint::Unix(SocketName::Named(name))),
         (host(), 1..=65535u16).prop_map(|(host, port)| Endpoint::Tcp { host, port }),
         "\\PC{1,8}".prop_map(|port_name| Endpoint::Mpi { port_name }),
-        (
-            proptest::option::of("[a-z][a-z0-9-]{0,5}"),
-            host(),
-            proptest::option::of(1..=65535u16)
-        )
+        (proptest::option::of("[a-z][a-z0-9-]{0,5}"), host(), proptest::option::of(1..=65535u16))
             .prop_map(|(user, host, port)| Endpoint::Ssh { user, host, port }),
         "[a-z0-9][a-z0-9.-]{0,7}".prop_map(|bucket| Endpoint::S3 { bucket }),
     ]
@@ -60,20 +49,14 @@ fn uri() -> impl Strategy<Value = Uri> {
         if slash {
             path.push(b'/');
         }
-        Uri {
-            endpoint,
-            path: RemotePath::new(&path),
-        }
+        Uri { endpoint, path: RemotePath::new(&path) }
     })
 }
 
 /// Few short names, so that paths and prefixes meet often.
 fn wandering_path() -> impl Strategy<Value = String> {
-    vec(
-        prop_oneof!["a", "b", "ab", "\\.\\.", "\\.", "", "\\.b"],
-        0..7,
-    )
-    .prop_map(|names| format!("/{}", names.join("/")))
+    vec(prop_oneof!["a", "b", "ab", "\\.\\.", "\\.", "", "\\.b"], 0..7)
+        .prop_map(|names| format!("/{}", names.join("/")))
 }
 
 fn prefix() -> impl Strategy<Value = String> {

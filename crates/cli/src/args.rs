@@ -7,12 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 
 /// Files of unmodified programs, wherever they live.
 #[derive(Debug, Parser)]
-#[command(
-    name = "sluice",
-    version,
-    max_term_width = 100,
-    propagate_version = true
-)]
+#[command(name = "sluice", version, max_term_width = 100, propagate_version = true)]
 #[command(after_long_help = "\
 Addresses:
   scdc:///NAME/path                  a store in this process (--store, [stores])
@@ -74,9 +69,7 @@ fn size(text: &str) -> Result<u64, String> {
 fn msize(text: &str) -> Result<u32, String> {
     let (min, max) = address::ClientOptions::MSIZE_BYTES_RANGE;
     let size = size(text)?;
-    let fits = u32::try_from(size)
-        .ok()
-        .filter(|size| (min..=max).contains(size));
+    let fits = u32::try_from(size).ok().filter(|size| (min..=max).contains(size));
     fits.ok_or_else(|| format!("a message has from {min} to {max} bytes"))
 }
 

@@ -42,12 +42,7 @@ pub(crate) fn cp(args: &Cp, places: &Places) -> Result<ExitCode> {
     } else {
         let tasks = tasks(args, places, sources, destination)?;
         let queue = Queue::new(tasks);
-        let copier = Copier {
-            args,
-            queue,
-            progress: &progress,
-            directories: Mutex::default(),
-        };
+        let copier = Copier { args, queue, progress: &progress, directories: Mutex::default() };
         std::thread::scope(|scope| {
             for _ in 1..args.jobs {
                 scope.spawn(|| copier.work());
@@ -92,11 +87,7 @@ fn tasks(
             Some(name) => to.child(&name),
             None => to.clone(),
         };
-        tasks.push(Task {
-            from,
-            to,
-            named: true,
-        });
+        tasks.push(Task { from, to, named: true });
     }
     Ok(tasks)
 }
@@ -122,10 +113,7 @@ impl Copier<'_> {
 
     fn one(&self, task: &Task) -> std::result::Result<(), CopyError> {
         let follow = task.named && !self.args.recursive;
-        let meta = task
-            .from
-            .stat(follow)
-            .map_err(CopyError::source("look at"))?;
+        let meta = task.from.stat(follow).map_err(CopyError::source("look at"))?;
         if task.from.same_name(&task.to) {
             return Err(CopyError::SameFile);
         }
@@ -162,8 +150,7 @@ impl Copier<'_> {
                 Err(_) => return Err(CopyError::destination("make the directory")(trouble)),
             },
         };
-        self.directories()
-            .push((task.to.clone(), made.then_some(*meta)));
+        self.directories().push((task.to.clone(), made.then_some(*meta)));
         let children = names.iter().filter(|name| !part::is_part_name(name));
         self.queue.add(children.map(|name| Task {
             from: task.from.child(name),
@@ -174,10 +161,7 @@ impl Copier<'_> {
     }
 
     fn link(&self, task: &Task) -> std::result::Result<(), CopyError> {
-        let target = task
-            .from
-            .read_link()
-            .map_err(CopyError::source("read the link"))?;
+        let target = task.from.read_link().map_err(CopyError::source("read the link"))?;
         match task.to.make_symlink(&target) {
             Err(trouble) if trouble.is_there_already() => {
                 let same = task.to.read_link().is_ok_and(|there| there == target);
@@ -195,9 +179,7 @@ impl Copier<'_> {
     }
 
     fn directories(&self) -> MutexGuard<'_, Vec<(Place, Option<Meta>)>> {
-        self.directories
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.directories.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Gives directories their modes and times, deepest first: what is made in one changes its time.
@@ -208,11 +190,7 @@ impl Copier<'_> {
         for (place, meta) in &directories {
             let finished = place.sync_directory().or_else(|trouble| {
                 // Some services cannot; then nothing better can be done.
-                if trouble.is_unsupported() {
-                    Ok(())
-                } else {
-                    Err(trouble)
-                }
+                if trouble.is_unsupported() { Ok(()) } else { Err(trouble) }
             });
             let finished = finished.and_then(|()| match meta {
                 Some(meta) => {
@@ -247,10 +225,7 @@ struct Pending {
 impl Queue {
     fn new(mut tasks: Vec<Task>) -> Self {
         tasks.reverse();
-        Self {
-            state: Mutex::new(Pending { tasks, active: 0 }),
-            changed: Condvar::new(),
-        }
+        Self { state: Mutex::new(Pending { tasks, active: 0 }), changed: Condvar::new() }
     }
 
     fn state(&self) -> MutexGuard<'_, Pending> {
@@ -268,10 +243,7 @@ impl Queue {
             if state.active == 0 {
                 return None;
             }
-            state = self
-                .changed
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
     }
 

@@ -77,10 +77,7 @@ impl Check {
     fn new(outcome: Result<String>) -> Self {
         match outcome {
             Ok(detail) => Self { ok: true, detail },
-            Err(error) => Self {
-                ok: false,
-                detail: format!("{error:#}"),
-            },
+            Err(error) => Self { ok: false, detail: format!("{error:#}") },
         }
     }
 }
@@ -102,12 +99,7 @@ pub(crate) fn doctor(args: &Doctor, in_force: InForce) -> Result<ExitCode> {
         config,
         inherited_settings,
         patching: Check::new(probe.as_ref().map_err(not_tried).and_then(Probe::patched)),
-        interposition: Check::new(
-            probe
-                .as_ref()
-                .map_err(not_tried)
-                .and_then(Probe::interposed),
-        ),
+        interposition: Check::new(probe.as_ref().map_err(not_tried).and_then(Probe::interposed)),
         preload,
         client: ClientFindings {
             read_ahead_bytes: options.read_ahead_bytes,
@@ -115,11 +107,7 @@ pub(crate) fn doctor(args: &Doctor, in_force: InForce) -> Result<ExitCode> {
             msize_bytes: options.msize_bytes,
             reconnect_seconds: options.reconnect_seconds,
         },
-        routes: settings
-            .routes
-            .iter()
-            .map(|route| look_at(route, &places))
-            .collect(),
+        routes: settings.routes.iter().map(|route| look_at(route, &places)).collect(),
         stores: settings.stores.iter().map(look_at_store).collect(),
     };
     if args.json {
@@ -128,11 +116,7 @@ pub(crate) fn doctor(args: &Doctor, in_force: InForce) -> Result<ExitCode> {
     } else {
         tell(format_args!("{}", findings.lines().join("\n")))?;
     }
-    Ok(if findings.all_ok() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(if findings.all_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn look_at(route: &address::Route, places: &Places) -> RouteFindings {
@@ -148,9 +132,8 @@ fn look_at(route: &address::Route, places: &Places) -> RouteFindings {
     };
     let outcome = timed();
     let ms = |time: Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
-    let hides = std::fs::symlink_metadata(route.prefix_path())
-        .ok()
-        .map(|found| match found.is_dir() {
+    let hides =
+        std::fs::symlink_metadata(route.prefix_path()).ok().map(|found| match found.is_dir() {
             true => "a local directory".to_owned(),
             false => "a local file".to_owned(),
         });
@@ -177,12 +160,7 @@ fn look_at_store(store: &address::StoreSpec) -> StoreFindings {
         address::StorePlace::Mem | address::StorePlace::Relay(_) => true,
     };
     let place = name_text(&store.place.to_bytes());
-    StoreFindings {
-        name: name_text(&store.name),
-        place,
-        read_only: store.read_only,
-        ok,
-    }
+    StoreFindings { name: name_text(&store.name), place, read_only: store.read_only, ok }
 }
 
 impl Findings {
@@ -204,9 +182,7 @@ impl Findings {
             plain(format!("configuration: {}", self.config)),
         ];
         if self.inherited_settings {
-            lines.push(plain(
-                "settings of an enclosing `sluice run` are in force, too".into(),
-            ));
+            lines.push(plain("settings of an enclosing `sluice run` are in force, too".into()));
         }
         for (what, check) in [
             ("preload library", &self.preload),
@@ -239,10 +215,7 @@ impl Findings {
                 format!("route {} -> {}: {outcome}", route.prefix, route.uri),
             ));
             if let Some(hides) = &route.hides {
-                lines.push(plain(format!(
-                    "note: {} hides {hides} of that name",
-                    route.prefix
-                )));
+                lines.push(plain(format!("note: {} hides {hides} of that name", route.prefix)));
             }
         }
         for store in &self.stores {

@@ -55,11 +55,7 @@ pub(crate) fn time_text(seconds: i64) -> String {
     let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
     let shifted_month = (5 * day_of_year + 2) / 153;
     let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 {
-        shifted_month + 3
-    } else {
-        shifted_month - 9
-    };
+    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
     let year = year_of_era + era * 400 + i64::from(month <= 2);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
@@ -70,11 +66,7 @@ pub(crate) fn bytes_text(bytes: u64) -> String {
     let mut size = bytes as f64;
     for unit in ["B", "KiB", "MiB", "GiB", "TiB"] {
         if size < 1024.0 || unit == "TiB" {
-            return if unit == "B" {
-                format!("{bytes} B")
-            } else {
-                format!("{size:.1} {unit}")
-            };
+            return if unit == "B" { format!("{bytes} B") } else { format!("{size:.1} {unit}") };
         }
         size /= 1024.0;
     }

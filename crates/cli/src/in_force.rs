@@ -97,16 +97,7 @@ impl InForce {
             reconnect_seconds: Some(outer.client.reconnect_seconds).filter(|_| inherited),
         };
         let client = flags.or(outer_keys).or(config.client).options();
-        Ok(Self {
-            settings: Settings {
-                routes,
-                stores,
-                client,
-            },
-            config,
-            source,
-            inherited,
-        })
+        Ok(Self { settings: Settings { routes, stores, client }, config, source, inherited })
     }
 }
 
@@ -114,10 +105,7 @@ impl InForce {
 fn layered(layers: [&Routes; 3]) -> Result<Routes> {
     let mut routes: Vec<Route> = Vec::new();
     for route in layers.into_iter().flatten() {
-        if routes
-            .iter()
-            .all(|stronger| stronger.prefix() != route.prefix())
-        {
+        if routes.iter().all(|stronger| stronger.prefix() != route.prefix()) {
             routes.push(route.clone());
         }
     }
@@ -129,10 +117,7 @@ pub(crate) fn absolute(mut store: StoreSpec, cwd: &Path) -> StoreSpec {
     if let StorePlace::Dir(dir) = &mut store.place {
         let clean = address::clean_absolute(cwd.join(&dir).as_os_str().as_bytes());
         // `..` after a symbolic link must not be folded by its text.
-        if !dir
-            .components()
-            .any(|part| part == std::path::Component::ParentDir)
-        {
+        if !dir.components().any(|part| part == std::path::Component::ParentDir) {
             *dir = PathBuf::from(std::ffi::OsString::from_vec(clean));
         } else {
             *dir = cwd.join(&dir);
@@ -151,9 +136,7 @@ fn read_config(flag: Option<&Path>, cwd: &Path) -> Result<(Source, Config)> {
             let home = std::env::var_os("HOME").map(PathBuf::from);
             let places = Config::search_order(cwd, xdg.as_deref(), home.as_deref());
             // A file that is there but cannot be read is in force and must be complained about.
-            let found = places
-                .into_iter()
-                .find(|path| path.symlink_metadata().is_ok());
+            let found = places.into_iter().find(|path| path.symlink_metadata().is_ok());
             found.map_or(Source::None, Source::Found)
         }
     };
@@ -162,11 +145,7 @@ fn read_config(flag: Option<&Path>, cwd: &Path) -> Result<(Source, Config)> {
     };
     let text = std::fs::read_to_string(path)
         .with_context(|| format!("cannot read the configuration file {source}"))?;
-    let path = if path.is_absolute() {
-        path.to_path_buf()
-    } else {
-        cwd.join(path)
-    };
+    let path = if path.is_absolute() { path.to_path_buf() } else { cwd.join(path) };
     let config = Config::parse(&text, &path)?;
     Ok((source, config))
 }

@@ -44,10 +44,7 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
 /// Tells a program's process, and those that it starts, where its files are.
 pub(crate) fn environment(command: &mut Command, settings: &Settings, library: &Path, patch: bool) {
     command.env(Settings::VARIABLE, settings.to_env());
-    command.env(
-        "LD_PRELOAD",
-        library::preload(library, std::env::var_os("LD_PRELOAD")),
-    );
+    command.env("LD_PRELOAD", library::preload(library, std::env::var_os("LD_PRELOAD")));
     if !patch {
         command.env("SLUICE_PATCH", "0");
     }

@@ -82,9 +82,7 @@ pub(crate) fn ls(args: &Ls, places: &Places) -> Result<ExitCode> {
         }
     }
     let done = listing.files(files).and_then(|()| {
-        directories
-            .iter()
-            .try_for_each(|directory| listing.directory(directory, several))
+        directories.iter().try_for_each(|directory| listing.directory(directory, several))
     });
     let flushed = done.and_then(|()| listing.out.flush());
     crate::report::standard_output(flushed)?;
@@ -106,10 +104,8 @@ impl<W: Write> Listing<'_, W> {
             return Ok(());
         }
         self.sections += 1;
-        let rows = files
-            .into_iter()
-            .map(|(place, meta)| (place.to_bytes(), place, Some(meta)))
-            .collect();
+        let rows =
+            files.into_iter().map(|(place, meta)| (place.to_bytes(), place, Some(meta))).collect();
         self.rows(rows)
     }
 
@@ -130,11 +126,7 @@ impl<W: Write> Listing<'_, W> {
         let shown = |name: &Vec<u8>| self.args.all || !name.starts_with(b".");
         let names: Vec<Vec<u8>> = names.into_iter().filter(shown).collect();
         let places: Vec<Place> = names.iter().map(|name| directory.child(name)).collect();
-        let metas = if needs_meta {
-            stat_all(&places)
-        } else {
-            Vec::new()
-        };
+        let metas = if needs_meta { stat_all(&places) } else { Vec::new() };
         let mut metas = metas.into_iter();
         let mut rows = Vec::with_capacity(names.len());
         let mut below = Vec::new();
@@ -154,9 +146,7 @@ impl<W: Write> Listing<'_, W> {
             rows.push((name, place, meta));
         }
         self.rows(rows)?;
-        below
-            .iter()
-            .try_for_each(|directory| self.directory(directory, titled))
+        below.iter().try_for_each(|directory| self.directory(directory, titled))
     }
 
     fn rows(&mut self, rows: Vec<(Vec<u8>, Place, Option<Meta>)>) -> io::Result<()> {

@@ -55,8 +55,7 @@ impl Trouble {
     /// Whether this cannot be done here by anyone.
     pub(crate) fn is_unsupported(&self) -> bool {
         let unsupported = [p9::Errno::EOPNOTSUPP, p9::Errno::ENOSYS, p9::Errno::EINVAL];
-        self.errno()
-            .is_some_and(|errno| unsupported.iter().any(|known| known.raw() == errno))
+        self.errno().is_some_and(|errno| unsupported.iter().any(|known| known.raw() == errno))
     }
 
     fn advice(&self) -> &'static str {
@@ -231,9 +230,7 @@ impl Place {
         match (self, to) {
             (Self::Local(from), Self::Local(to)) => Ok(std::fs::rename(from, to)?),
             (Self::Remote(from), Self::Remote(to)) => from.rename(to),
-            _ => Err(Trouble::Local(io::Error::from_raw_os_error(
-                p9::Errno::EXDEV.raw(),
-            ))),
+            _ => Err(Trouble::Local(io::Error::from_raw_os_error(p9::Errno::EXDEV.raw()))),
         }
     }
 
@@ -265,11 +262,7 @@ impl Place {
         match self {
             Self::Local(path) => {
                 let parent = path.parent()?;
-                let parent = if parent.as_os_str().is_empty() {
-                    Path::new(".")
-                } else {
-                    parent
-                };
+                let parent = if parent.as_os_str().is_empty() { Path::new(".") } else { parent };
                 path.file_name()?;
                 Some(Self::Local(parent.to_path_buf()))
             }
@@ -305,12 +298,10 @@ impl Place {
                     return false;
                 };
                 // The part of the path that exists decides.
-                let there = path
-                    .ancestors()
-                    .find_map(|above| match above.as_os_str().is_empty() {
-                        true => Path::new(".").canonicalize().ok(),
-                        false => above.canonicalize().ok(),
-                    });
+                let there = path.ancestors().find_map(|above| match above.as_os_str().is_empty() {
+                    true => Path::new(".").canonicalize().ok(),
+                    false => above.canonicalize().ok(),
+                });
                 there.is_some_and(|there| there.starts_with(&directory))
             }
             (Self::Remote(a), Self::Remote(b)) => {
@@ -350,9 +341,7 @@ pub(crate) fn stat_all(places: &[Place]) -> Vec<Outcome<Meta>> {
         let threads: Vec<_> = places.chunks(share).map(look).collect();
         let parts = threads.into_iter().zip(places.chunks(share));
         // A thread that panicked has said so; its part is looked at here.
-        parts
-            .flat_map(|(thread, part)| thread.join().unwrap_or_else(|_| stat_each(part)))
-            .collect()
+        parts.flat_map(|(thread, part)| thread.join().unwrap_or_else(|_| stat_each(part))).collect()
     })
 }
 
@@ -371,11 +360,7 @@ impl Places {
     pub(crate) fn new(in_force: InForce) -> Result<Self> {
         let cwd = std::env::current_dir().context("cannot tell the working directory")?;
         let sessions = Sessions::new(&in_force.settings);
-        Ok(Self {
-            in_force,
-            cwd,
-            sessions,
-        })
+        Ok(Self { in_force, cwd, sessions })
     }
 
     pub(crate) fn in_force(&self) -> &InForce {
@@ -388,12 +373,7 @@ impl Places {
         if let Some(found) = detect(bytes) {
             return self.remote(&found.uri(bytes)?, bytes.to_vec());
         }
-        match self
-            .in_force
-            .settings
-            .routes
-            .resolve(self.cwd.as_os_str().as_bytes(), bytes)
-        {
+        match self.in_force.settings.routes.resolve(self.cwd.as_os_str().as_bytes(), bytes) {
             Resolved::Local => Ok(Place::Local(PathBuf::from(text))),
             Resolved::LocalCleaned => {
                 let clean = clean_absolute(self.cwd.join(text).as_os_str().as_bytes());

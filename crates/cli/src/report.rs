@@ -34,11 +34,7 @@ impl Failures {
     }
 
     pub(crate) fn exit_code(&self) -> ExitCode {
-        if self.count == 0 {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        }
+        if self.count == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
 }
 

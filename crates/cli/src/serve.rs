@@ -31,9 +31,8 @@ pub(crate) fn serve(args: &Serve, in_force: &InForce) -> Result<ExitCode> {
     let read_only = args.read_only || in_force.config.serve.read_only;
     let exports = Arc::new(stores::exports(&specs, read_only, &in_force.settings)?);
 
-    let mut builder = Service::builder(exports)
-        .limits(limits(args, in_force))
-        .insecure(args.insecure);
+    let mut builder =
+        Service::builder(exports).limits(limits(args, in_force)).insecure(args.insecure);
     for endpoint in listens(args, in_force)? {
         builder = builder.listen(listen(&endpoint)?);
     }
@@ -43,11 +42,7 @@ pub(crate) fn serve(args: &Serve, in_force: &InForce) -> Result<ExitCode> {
         tell(format_args!("listening on {uri}"))?;
     }
     for spec in &specs {
-        let note = if read_only || spec.read_only {
-            " (read-only)"
-        } else {
-            ""
-        };
+        let note = if read_only || spec.read_only { " (read-only)" } else { "" };
         for uri in &uris {
             tell(format_args!("  {}{note}", uri.join(&spec.name)))?;
         }
@@ -84,10 +79,7 @@ fn specs(args: &Serve, in_force: &InForce) -> Result<Vec<StoreSpec>> {
     let cwd = std::env::current_dir().context("cannot tell the working directory")?;
     let mut specs = Vec::new();
     for text in &args.stores {
-        specs.push(absolute(
-            StoreSpec::parse(text.as_bytes(), args.read_only)?,
-            &cwd,
-        ));
+        specs.push(absolute(StoreSpec::parse(text.as_bytes(), args.read_only)?, &cwd));
     }
     if specs.is_empty() {
         specs.clone_from(&in_force.config.serve.stores);
@@ -104,25 +96,14 @@ fn specs(args: &Serve, in_force: &InForce) -> Result<Vec<StoreSpec>> {
 fn limits(args: &Serve, in_force: &InForce) -> Limits {
     let (file, default) = (in_force.config.serve.limits, Limits::default());
     let count = |flag: Option<u32>, file: Option<u32>, default: usize| {
-        flag.or(file).map_or(default, |count| {
-            usize::try_from(count).unwrap_or(usize::MAX)
-        })
+        flag.or(file).map_or(default, |count| usize::try_from(count).unwrap_or(usize::MAX))
     };
-    let idle = args
-        .idle_seconds
-        .or(file.idle_seconds)
-        .filter(|seconds| *seconds != 0);
+    let idle = args.idle_seconds.or(file.idle_seconds).filter(|seconds| *seconds != 0);
     Limits {
-        connections: count(
-            args.connections_max,
-            file.connections_max,
-            default.connections,
-        ),
+        connections: count(args.connections_max, file.connections_max, default.connections),
         fids: count(args.fids_max, file.fids_max, default.fids),
         msize: file.msize_bytes.unwrap_or(default.msize),
-        idle: idle
-            .map(|seconds| Duration::from_secs(seconds.into()))
-            .or(default.idle),
+        idle: idle.map(|seconds| Duration::from_secs(seconds.into())).or(default.idle),
         ..default
     }
 }
@@ -152,11 +133,7 @@ fn listen(endpoint: &Endpoint) -> Result<Listen> {
             ))
         }
         Some(client::Place::Tcp { host, port }) => {
-            let host = if host.contains(':') {
-                format!("[{host}]")
-            } else {
-                host
-            };
+            let host = if host.contains(':') { format!("[{host}]") } else { host };
             Ok(Listen::Tcp(format!("{host}:{port}")))
         }
         None => bail!("cannot listen on {endpoint}; write unix:PATH or tcp:HOST:PORT"),
@@ -185,15 +162,11 @@ fn private_directory(dir: &Path) -> Result<()> {
 fn uri(address: &Address) -> Uri {
     let endpoint = match address {
         Address::Unix(path) => Endpoint::Unix(SocketName::Path(path.clone())),
-        Address::Tcp(address) => Endpoint::Tcp {
-            host: address.ip().to_string(),
-            port: address.port(),
-        },
+        Address::Tcp(address) => {
+            Endpoint::Tcp { host: address.ip().to_string(), port: address.port() }
+        }
     };
-    Uri {
-        endpoint,
-        path: address::RemotePath::default(),
-    }
+    Uri { endpoint, path: address::RemotePath::default() }
 }
 
 #[cfg(test)]

@@ -78,9 +78,7 @@ fn copy_out(
     failures: &mut Failures,
 ) -> io::Result<()> {
     let mut offset = args.offset;
-    let end = args
-        .length
-        .map_or(u64::MAX, |length| offset.saturating_add(length));
+    let end = args.length.map_or(u64::MAX, |length| offset.saturating_add(length));
     while offset < end {
         let wanted = (end - offset).min(buffer.len() as u64) as usize;
         match reader.read_at(&mut buffer[..wanted], offset) {
@@ -144,18 +142,10 @@ fn describe(out: &mut dyn Write, place: &Place, meta: &Meta) -> io::Result<()> {
         meta.gid
     )?;
     writeln!(out, " Links: {}  Inode: {}", meta.links, meta.inode)?;
-    for (label, moment) in [
-        ("Access", meta.atime),
-        ("Modify", meta.mtime),
-        ("Change", meta.ctime),
-    ] {
+    for (label, moment) in [("Access", meta.atime), ("Modify", meta.mtime), ("Change", meta.ctime)]
+    {
         let time = time_text(moment.seconds);
-        writeln!(
-            out,
-            "{label}: {}.{:09}Z",
-            time.trim_end_matches('Z'),
-            moment.nanoseconds
-        )?;
+        writeln!(out, "{label}: {}.{:09}Z", time.trim_end_matches('Z'), moment.nanoseconds)?;
     }
     Ok(())
 }

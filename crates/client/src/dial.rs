@@ -68,9 +68,10 @@ impl Place {
                 Some(Self::Unix(name.resolve(runtime.as_deref().map(AsRef::as_ref), uid)))
             }
             Endpoint::Tcp { host, port } => Some(Self::Tcp { host: host.clone(), port: *port }),
-            Endpoint::Direct | Endpoint::Mpi { .. } | Endpoint::Ssh { .. } | Endpoint::S3 { .. } => {
-                None
-            }
+            Endpoint::Direct
+            | Endpoint::Mpi { .. }
+            | Endpoint::Ssh { .. }
+            | Endpoint::S3 { .. } => None,
         }
     }
 }

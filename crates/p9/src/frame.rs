@@ -1,7 +1,7 @@
 //! The frame around every message: `size[4] type[1] tag[2]`, little-endian.
 
-use crate::wire::WireError;
 use crate::Tag;
+use crate::wire::WireError;
 
 /// Bytes of a frame header.
 pub const HEADER_LEN: usize = 7;

@@ -183,8 +183,22 @@ pub struct Attributes {
     pub data_version: u64,
 }
 field_struct!(Attributes {
-    valid, qid, mode, uid, gid, nlink, rdev, size, block_size, blocks, atime, mtime, ctime, btime,
-    generation, data_version,
+    valid,
+    qid,
+    mode,
+    uid,
+    gid,
+    nlink,
+    rdev,
+    size,
+    block_size,
+    blocks,
+    atime,
+    mtime,
+    ctime,
+    btime,
+    generation,
+    data_version,
 });
 
 impl Attributes {
@@ -290,7 +304,15 @@ pub struct StatFs {
     pub name_max: u32,
 }
 field_struct!(StatFs {
-    kind, block_size, blocks, blocks_free, blocks_available, files, files_free, fsid, name_max,
+    kind,
+    block_size,
+    blocks,
+    blocks_free,
+    blocks_available,
+    files,
+    files_free,
+    fsid,
+    name_max,
 });
 
 bitflags! {

@@ -175,7 +175,9 @@ impl<'a> Names<'a> {
 
 impl std::fmt::Debug for Names<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_list().entries(self.as_slice().iter().map(|n| n.escape_ascii().to_string())).finish()
+        f.debug_list()
+            .entries(self.as_slice().iter().map(|n| n.escape_ascii().to_string()))
+            .finish()
     }
 }
 

@@ -73,9 +73,8 @@ mod cost {
         buffer: *mut libc::c_void,
         size_bytes: usize,
     ) -> isize {
-        let is_ours = TABLE
-            .get(fd as usize)
-            .is_some_and(|entry| entry.load(Ordering::Relaxed) != 0);
+        let is_ours =
+            TABLE.get(fd as usize).is_some_and(|entry| entry.load(Ordering::Relaxed) != 0);
         if is_ours {
             return -1;
         }
@@ -146,25 +145,12 @@ mod cost {
         };
         install(
             "nothing",
-            Target {
-                entry: cost_patched as *const u8,
-                size_bytes: Some(8),
-            },
+            Target { entry: cost_patched as *const u8, size_bytes: Some(8) },
             nothing_hook,
             &NOTHING,
         );
-        install(
-            "read",
-            patch::resolve("read").expect("read"),
-            read_hook,
-            &READ,
-        );
-        install(
-            "lseek64",
-            patch::resolve("lseek64").expect("lseek64"),
-            lseek_hook,
-            &LSEEK,
-        );
+        install("read", patch::resolve("read").expect("read"), read_hook, &READ);
+        install("lseek64", patch::resolve("lseek64").expect("lseek64"), lseek_hook, &LSEEK);
         let failures = patcher.commit();
         assert!(failures.is_empty(), "{failures:?}");
 

@@ -125,14 +125,10 @@ impl PatchError {
     pub(crate) fn from_system(step: &'static str, errno: rustix::io::Errno) -> Self {
         let number = Errno(errno.raw_os_error());
         match errno {
-            rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => PatchError::Forbidden {
-                step,
-                errno: number,
-            },
-            _ => PatchError::System {
-                step,
-                errno: number,
-            },
+            rustix::io::Errno::ACCESS | rustix::io::Errno::PERM => {
+                PatchError::Forbidden { step, errno: number }
+            }
+            _ => PatchError::System { step, errno: number },
         }
     }
 }

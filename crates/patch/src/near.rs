@@ -51,11 +51,7 @@ impl Pool {
             )
         }
         .map_err(|errno| PatchError::from_system("mmap", errno))?;
-        Ok(Pool {
-            start: start as usize,
-            used_bytes: 0,
-            is_sealed: false,
-        })
+        Ok(Pool { start: start as usize, used_bytes: 0, is_sealed: false })
     }
 
     /// Whether all of the pool is within reach of `address` in both directions.
@@ -80,9 +76,8 @@ impl Pool {
         let address = self.next_address();
         // SAFETY: has_room: the pool is still writable, and address..address+len lies in the mapping, which this value owns.
         unsafe { std::ptr::copy_nonoverlapping(code.as_ptr(), address as *mut u8, code.len()) };
-        self.used_bytes = (self.used_bytes + code.len())
-            .next_multiple_of(ALIGNMENT_BYTES)
-            .min(POOL_BYTES);
+        self.used_bytes =
+            (self.used_bytes + code.len()).next_multiple_of(ALIGNMENT_BYTES).min(POOL_BYTES);
         address
     }
 
@@ -122,10 +117,7 @@ fn free_places_near(maps: &str, address: usize) -> Vec<usize> {
     let mappings = maps.lines().filter_map(|line| {
         let (start, rest) = line.split_once('-')?;
         let end = rest.split(' ').next()?;
-        Some((
-            usize::from_str_radix(start, 16).ok()?,
-            usize::from_str_radix(end, 16).ok()?,
-        ))
+        Some((usize::from_str_radix(start, 16).ok()?, usize::from_str_radix(end, 16).ok()?))
     });
     for (start, end) in mappings {
         // One page stays free on either side: a stack below or above must be able to see its guard.
@@ -152,15 +144,8 @@ mod tests {
         let places = free_places_near(maps, 0x7f00_0020_0000);
         let page = rustix::param::page_size();
         assert_eq!(places[0], 0x7f00_0020_0000 - page - POOL_BYTES);
-        assert!(
-            places
-                .iter()
-                .all(|place| place.abs_diff(0x7f00_0020_0000) <= REACH_BYTES)
-        );
-        assert!(
-            !places.contains(&0x7f00_0030_0000),
-            "a gap of one page is too small"
-        );
+        assert!(places.iter().all(|place| place.abs_diff(0x7f00_0020_0000) <= REACH_BYTES));
+        assert!(!places.contains(&0x7f00_0030_0000), "a gap of one page is too small");
     }
 
     #[test]

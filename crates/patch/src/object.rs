@@ -35,10 +35,7 @@ impl Target {
     /// A function of which only the entry is known.
     #[must_use]
     pub fn at(entry: *const u8) -> Self {
-        Target {
-            entry,
-            size_bytes: None,
-        }
+        Target { entry, size_bytes: None }
     }
 }
 
@@ -88,10 +85,7 @@ pub fn resolve_callee(caller: &str, number: libc::c_long) -> Result<Target, Patc
         .filter(|callee| is_entry_like(*callee))
         .find_map(|callee| {
             let size_bytes = size_if_calls_system(bytes(callee, usize::MAX)?, callee, number)?;
-            Some(Target {
-                entry: callee as *const u8,
-                size_bytes: Some(size_bytes),
-            })
+            Some(Target { entry: callee as *const u8, size_bytes: Some(size_bytes) })
         })
         .ok_or(PatchError::NoSuchSymbol)
 }
@@ -158,11 +152,8 @@ impl Object {
             // SAFETY: the dynamic section is an array of (tag, value) pairs that ends with a DT_NULL tag (elf(5)).
             let [tag, value] = unsafe { entry.read() };
             // glibc adds the base to these pointers in place, other loaders (and the vDSO) do not.
-            let pointer = if (value as usize) < base {
-                base + value as usize
-            } else {
-                value as usize
-            };
+            let pointer =
+                if (value as usize) < base { base + value as usize } else { value as usize };
             match tag {
                 0 => break,
                 DT_SYMTAB => symbols = Some(pointer),
@@ -175,14 +166,7 @@ impl Object {
             entry = unsafe { entry.add(1) };
         }
         let code = code_segments(object, headers).collect();
-        Some(Object {
-            base,
-            symbols: symbols?,
-            strings: strings?,
-            hash: hash?,
-            versions,
-            code,
-        })
+        Some(Object { base, symbols: symbols?, strings: strings?, hash: hash?, versions, code })
     }
 
     /// All functions called `name`, the default version first, then from the newest to the oldest.
@@ -197,13 +181,7 @@ impl Object {
                 && self.code.iter().any(|code| code.contains(&entry))
             {
                 let size_bytes = (symbol.st_size != 0).then_some(symbol.st_size as usize);
-                found.push((
-                    version,
-                    Target {
-                        entry: entry as *const u8,
-                        size_bytes,
-                    },
-                ));
+                found.push((version, Target { entry: entry as *const u8, size_bytes }));
             }
         });
         if found.is_empty() {
@@ -270,9 +248,7 @@ impl Object {
 
 /// The hash of a symbol name in DT_GNU_HASH.
 fn gnu_hash(name: &[u8]) -> u32 {
-    name.iter().fold(5381, |hash: u32, byte| {
-        hash.wrapping_mul(33).wrapping_add(u32::from(*byte))
-    })
+    name.iter().fold(5381, |hash: u32, byte| hash.wrapping_mul(33).wrapping_add(u32::from(*byte)))
 }
 
 /// Segments from which code is executed and can be read.
@@ -363,10 +339,7 @@ mod tests {
         let versions = resolve_versions("realpath").unwrap();
         let old = by_dlsym(c"realpath", Some(c"GLIBC_2.2.5"));
         assert_eq!(
-            versions
-                .iter()
-                .map(|version| version.entry)
-                .collect::<Vec<_>>(),
+            versions.iter().map(|version| version.entry).collect::<Vec<_>>(),
             [by_dlsym(c"realpath", None), old]
         );
         assert!(versions.iter().all(|version| version.size_bytes.is_some()));
@@ -379,30 +352,17 @@ mod tests {
 
     #[test]
     fn what_is_no_function_of_libc_is_refused() {
-        assert_eq!(
-            resolve("no_such_function_anywhere"),
-            Err(PatchError::NoSuchSymbol)
-        );
-        assert_eq!(
-            resolve("stdout"),
-            Err(PatchError::NoSuchSymbol),
-            "a variable"
-        );
+        assert_eq!(resolve("no_such_function_anywhere"), Err(PatchError::NoSuchSymbol));
+        assert_eq!(resolve("stdout"), Err(PatchError::NoSuchSymbol), "a variable");
         assert_eq!(resolve("strlen"), Err(PatchError::IndirectFunction));
-        assert_eq!(
-            resolve("dl_iterate_phdr_of_ld_so"),
-            Err(PatchError::NoSuchSymbol)
-        );
+        assert_eq!(resolve("dl_iterate_phdr_of_ld_so"), Err(PatchError::NoSuchSymbol));
     }
 
     #[test]
     fn a_hidden_function_is_found_by_what_it_does() {
         let openat = resolve_callee("fchmodat", libc::SYS_openat).unwrap();
         assert_ne!(openat.entry, resolve("openat").unwrap().entry);
-        assert!(
-            (100..400).contains(&openat.size_bytes.unwrap()),
-            "{openat:?}"
-        );
+        assert!((100..400).contains(&openat.size_bytes.unwrap()), "{openat:?}");
         // SAFETY: a function of glibc 2.36 with the signature of openat, called as openat would be.
         let fd = unsafe {
             type Openat = unsafe extern "C" fn(i32, *const libc::c_char, i32, ...) -> i32;
@@ -412,10 +372,7 @@ mod tests {
         assert!(fd >= 0);
         // SAFETY: closes what was opened here.
         assert_eq!(unsafe { libc::close(fd) }, 0);
-        assert_eq!(
-            resolve_callee("fchmodat", libc::SYS_mount),
-            Err(PatchError::NoSuchSymbol)
-        );
+        assert_eq!(resolve_callee("fchmodat", libc::SYS_mount), Err(PatchError::NoSuchSymbol));
         assert_eq!(
             resolve_callee("no_such_function", libc::SYS_openat),
             Err(PatchError::NoSuchSymbol)

@@ -29,9 +29,8 @@ pub(crate) fn runs_of(
     segments: &[Range<usize>],
 ) -> Vec<Range<usize>> {
     let page = rustix::param::page_size();
-    let mut pages: Vec<Range<usize>> = ranges
-        .map(|range| range.start / page * page..range.end.next_multiple_of(page))
-        .collect();
+    let mut pages: Vec<Range<usize>> =
+        ranges.map(|range| range.start / page * page..range.end.next_multiple_of(page)).collect();
     pages.sort_by_key(|range| range.start);
     let mut runs: Vec<Range<usize>> = Vec::new();
     for range in pages {
@@ -87,11 +86,7 @@ impl Copies {
                 (run, copy)
             })
             .collect();
-        Ok(Copies {
-            start,
-            size_bytes,
-            runs,
-        })
+        Ok(Copies { start, size_bytes, runs })
     }
 
     /// The bytes of the copy that stand for `range` of the original; `range` must lie within one run.
@@ -158,10 +153,7 @@ mod tests {
         let at = |number: usize, offset: usize| number * page + offset..number * page + offset + 5;
         let runs = |ranges: &[Range<usize>]| {
             let in_pages = |run: Range<usize>| (run.start / page, run.end / page);
-            runs_of(ranges.iter().cloned(), &segments)
-                .into_iter()
-                .map(in_pages)
-                .collect::<Vec<_>>()
+            runs_of(ranges.iter().cloned(), &segments).into_iter().map(in_pages).collect::<Vec<_>>()
         };
         assert_eq!(runs(&[at(3, 9), at(3, 100)]), [(3, 4)]);
         assert_eq!(runs(&[at(4, 9), at(3, 100)]), [(3, 5)]);
@@ -170,11 +162,7 @@ mod tests {
             [(3, 8)],
             "an entry across a page boundary, a short gap"
         );
-        assert_eq!(
-            runs(&[at(8, 0), at(3, 0)]),
-            [(3, 9)],
-            "a gap of four pages is copied along"
-        );
+        assert_eq!(runs(&[at(8, 0), at(3, 0)]), [(3, 9)], "a gap of four pages is copied along");
         assert_eq!(runs(&[at(3, 0), at(9, 0)]), [(3, 4), (9, 10)]);
         assert_eq!(runs(&[at(98, 0), at(101, 0)]), [(98, 99), (101, 102)]);
     }

@@ -77,24 +77,17 @@ impl Patcher {
         replacement: *const u8,
     ) -> Result<*const u8, PatchError> {
         let (address, replacement) = (target.entry as usize, replacement as usize);
-        if let Some(patch) = self
-            .patches
-            .iter()
-            .find(|patch| patch.entry_address == address)
-        {
+        if let Some(patch) = self.patches.iter().find(|patch| patch.entry_address == address) {
             return if patch.replacement == replacement {
                 Ok(patch.trampoline as *const u8)
             } else {
-                Err(PatchError::OtherReplacement {
-                    first_name: patch.name,
-                })
+                Err(PatchError::OtherReplacement { first_name: patch.name })
             };
         }
         let segment = self.segment_around(address)?;
         let mapped_bytes = segment.end - address;
-        let body_bytes = target
-            .size_bytes
-            .map_or(mapped_bytes, |size_bytes| size_bytes.min(mapped_bytes));
+        let body_bytes =
+            target.size_bytes.map_or(mapped_bytes, |size_bytes| size_bytes.min(mapped_bytes));
         // SAFETY: address..address+body_bytes lies in a readable segment of an object that stays loaded (caller).
         let body = unsafe { std::slice::from_raw_parts(target.entry, body_bytes) };
         let entry = read_entry(body, address, target.size_bytes.is_some())?;
@@ -124,10 +117,7 @@ impl Patcher {
         let mut failures = Vec::with_capacity(planned.len());
         let mut failed_addresses = Vec::with_capacity(planned.len());
         let mut fail = |patch: &Patch, error: PatchError| {
-            failures.push(Failure {
-                name: patch.name,
-                error,
-            });
+            failures.push(Failure { name: patch.name, error });
             failed_addresses.push(patch.entry_address);
         };
         let outcome = seal(&mut self.pools).and_then(|()| {
@@ -149,9 +139,7 @@ impl Patcher {
             // that are executable (sealed above) and promised to be ready (install, commit).
             unsafe {
                 copies.replace(|run, error| {
-                    let in_run = planned
-                        .iter()
-                        .filter(|patch| run.contains(&patch.entry_address));
+                    let in_run = planned.iter().filter(|patch| run.contains(&patch.entry_address));
                     in_run.for_each(|patch| fail(patch, error.clone()));
                 })
             }
@@ -160,26 +148,18 @@ impl Patcher {
             failures.clear();
             failed_addresses.clear();
             for patch in planned {
-                failures.push(Failure {
-                    name: patch.name,
-                    error: error.clone(),
-                });
+                failures.push(Failure { name: patch.name, error: error.clone() });
                 failed_addresses.push(patch.entry_address);
             }
         }
-        self.patches
-            .retain(|patch| !failed_addresses.contains(&patch.entry_address));
+        self.patches.retain(|patch| !failed_addresses.contains(&patch.entry_address));
         self.committed = self.patches.len();
         failures
     }
 
     /// The code segment around `address`, remembered: most functions lie in one.
     fn segment_around(&mut self, address: usize) -> Result<Range<usize>, PatchError> {
-        if let Some(segment) = self
-            .segments
-            .iter()
-            .find(|segment| segment.contains(&address))
-        {
+        if let Some(segment) = self.segments.iter().find(|segment| segment.contains(&address)) {
             return Ok(segment.clone());
         }
         let segment = code_around(address).ok_or(PatchError::NotCode)?;

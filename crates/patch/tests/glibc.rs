@@ -65,24 +65,12 @@ fn not_patched() -> Vec<(&'static str, PatchError)> {
         ("__openat64_nocancel", PatchError::NoSuchSymbol),
         ("__pwrite64_nocancel", PatchError::NoSuchSymbol),
         // Begins with a call, of unlink, which is patched itself.
-        (
-            "remove",
-            PatchError::Unmovable {
-                offset: 4,
-                instruction: "Call_rel32_64".to_owned(),
-            },
-        ),
+        ("remove", PatchError::Unmovable { offset: 4, instruction: "Call_rel32_64".to_owned() }),
         ("__fcntl64_nocancel", PatchError::NoSuchSymbol),
         // A jump to _IO_cleanup: it cannot be told from a hook.
         ("fcloseall", PatchError::AlreadyPatched { first_bytes }),
         // Loads one field and returns.
-        (
-            "dirfd",
-            PatchError::TooShort {
-                size_bytes: 3,
-                needed_bytes: 5,
-            },
-        ),
+        ("dirfd", PatchError::TooShort { size_bytes: 3, needed_bytes: 5 }),
     ]
 }
 
@@ -146,29 +134,19 @@ fn patch_all() -> (Vec<Hooked>, Vec<(&'static str, PatchError)>) {
             }
         };
         for target in versions {
-            let known = hooked
-                .iter()
-                .find(|other| other.target.entry == target.entry);
+            let known = hooked.iter().find(|other| other.target.entry == target.entry);
             let stub = known.map_or(hooked.len(), |other| other.stub);
             let length = target.size_bytes.unwrap().min(24);
             // SAFETY: code of libc, a stub that passes everything on, and enough stubs.
             let (original, outcome) = unsafe {
                 let original = std::slice::from_raw_parts(target.entry, length).to_vec();
-                (
-                    original,
-                    patcher.install(name, target, hook_stubs[stub].as_ptr()),
-                )
+                (original, patcher.install(name, target, hook_stubs[stub].as_ptr()))
             };
             match outcome {
                 Ok(trampoline) if known.is_none() => {
                     // SAFETY: nobody reads the table before the commit.
                     unsafe { hook_trampolines[stub].store(trampoline as usize, Ordering::Relaxed) };
-                    hooked.push(Hooked {
-                        name,
-                        target,
-                        original,
-                        stub,
-                    });
+                    hooked.push(Hooked { name, target, original, stub });
                 }
                 // SAFETY: as above.
                 Ok(trampoline) => assert_eq!(trampoline as usize, unsafe {
@@ -184,120 +162,86 @@ fn patch_all() -> (Vec<Hooked>, Vec<(&'static str, PatchError)>) {
         // SAFETY: as above.
         unsafe {
             let original = std::slice::from_raw_parts(target.entry, length).to_vec();
-            let trampoline = patcher
-                .install(name, target, hook_stubs[stub].as_ptr())
-                .unwrap();
+            let trampoline = patcher.install(name, target, hook_stubs[stub].as_ptr()).unwrap();
             hook_trampolines[stub].store(trampoline as usize, Ordering::Relaxed);
-            hooked.push(Hooked {
-                name,
-                target,
-                original,
-                stub,
-            });
+            hooked.push(Hooked { name, target, original, stub });
         }
     }
-    refused.extend(
-        patcher
-            .commit()
-            .into_iter()
-            .map(|failure| (failure.name, failure.error)),
-    );
+    refused.extend(patcher.commit().into_iter().map(|failure| (failure.name, failure.error)));
     (hooked, refused)
 }
 
 fn calls_of(hooked: &[Hooked], name: &str) -> u32 {
     let target = patch::resolve(name).unwrap();
-    hooked
-        .iter()
-        .find(|function| function.target.entry == target.entry)
-        .unwrap()
-        .calls()
+    hooked.iter().find(|function| function.target.entry == target.entry).unwrap().calls()
 }
 
 #[test]
 fn every_function_of_the_list_is_patched_or_its_reason_is_known() {
-    in_child(
-        "every_function_of_the_list_is_patched_or_its_reason_is_known",
-        || {
-            let (hooked, refused) = patch_all();
-            println!(
-                "{} entries patched, {} refused: {refused:?}",
-                hooked.len(),
-                refused.len()
-            );
-            assert_eq!(refused, not_patched());
-            assert!(hooked.len() > 190, "{}", hooked.len());
-            for function in &hooked {
-                assert_eq!(
-                    permissions_at(function.target.entry),
-                    "r-xp",
-                    "{}",
-                    function.name
-                );
-            }
-            assert_no_page_is_writable_and_executable();
-        },
-    );
+    in_child("every_function_of_the_list_is_patched_or_its_reason_is_known", || {
+        let (hooked, refused) = patch_all();
+        println!("{} entries patched, {} refused: {refused:?}", hooked.len(), refused.len());
+        assert_eq!(refused, not_patched());
+        assert!(hooked.len() > 190, "{}", hooked.len());
+        for function in &hooked {
+            assert_eq!(permissions_at(function.target.entry), "r-xp", "{}", function.name);
+        }
+        assert_no_page_is_writable_and_executable();
+    });
 }
 
 #[test]
 fn no_branch_anywhere_in_libc_leads_into_an_overwritten_entry() {
-    in_child(
-        "no_branch_anywhere_in_libc_leads_into_an_overwritten_entry",
-        || {
-            let (hooked, _) = patch_all();
-            let mut overwritten = std::collections::HashMap::new();
-            for function in &hooked {
-                let start = function.target.entry as usize;
-                for (offset, before) in function.original.iter().enumerate().skip(1) {
-                    // SAFETY: code of libc, as long as `original`.
-                    if unsafe { *function.target.entry.add(offset) } != *before {
-                        overwritten.insert(start + offset, function.name);
-                    }
+    in_child("no_branch_anywhere_in_libc_leads_into_an_overwritten_entry", || {
+        let (hooked, _) = patch_all();
+        let mut overwritten = std::collections::HashMap::new();
+        for function in &hooked {
+            let start = function.target.entry as usize;
+            for (offset, before) in function.original.iter().enumerate().skip(1) {
+                // SAFETY: code of libc, as long as `original`.
+                if unsafe { *function.target.entry.add(offset) } != *before {
+                    overwritten.insert(start + offset, function.name);
                 }
             }
-            let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-            let ranges = maps.lines().map(|line| {
-                let (start, rest) = line.split_once('-').unwrap();
-                let parse = |text| usize::from_str_radix(text, 16).unwrap();
-                (parse(start), parse(rest.split(' ').next().unwrap()), line)
-            });
-            let (mut first, mut last) = (usize::MAX, 0);
-            for (start, end, line) in ranges {
-                if line.contains(" r-xp ") && line.ends_with("libc.so.6") {
-                    (first, last) = (first.min(start), last.max(end));
-                }
+        }
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let ranges = maps.lines().map(|line| {
+            let (start, rest) = line.split_once('-').unwrap();
+            let parse = |text| usize::from_str_radix(text, 16).unwrap();
+            (parse(start), parse(rest.split(' ').next().unwrap()), line)
+        });
+        let (mut first, mut last) = (usize::MAX, 0);
+        for (start, end, line) in ranges {
+            if line.contains(" r-xp ") && line.ends_with("libc.so.6") {
+                (first, last) = (first.min(start), last.max(end));
             }
-            // SAFETY: from the first to the last page of libc's code, all mapped r-x.
-            let text = unsafe { std::slice::from_raw_parts(first as *const u8, last - first) };
-            let mut decoder = Decoder::with_ip(64, text, first as u64, DecoderOptions::NONE);
-            let mut branches = 0;
-            for instruction in &mut decoder {
-                let is_branch = matches!(
-                    instruction.flow_control(),
-                    FlowControl::ConditionalBranch
-                        | FlowControl::UnconditionalBranch
-                        | FlowControl::Call
-                );
-                if is_branch && instruction.near_branch_target() != 0 {
-                    branches += 1;
-                    let target = instruction.near_branch_target() as usize;
-                    let hit = overwritten.get(&target);
-                    assert_eq!(
-                        hit,
-                        None,
-                        "{instruction:?} at {:#x}",
-                        instruction.ip() as usize - first
-                    );
-                }
-            }
-            println!(
-                "{branches} branches looked at, {} bytes overwritten",
-                overwritten.len()
+        }
+        // SAFETY: from the first to the last page of libc's code, all mapped r-x.
+        let text = unsafe { std::slice::from_raw_parts(first as *const u8, last - first) };
+        let mut decoder = Decoder::with_ip(64, text, first as u64, DecoderOptions::NONE);
+        let mut branches = 0;
+        for instruction in &mut decoder {
+            let is_branch = matches!(
+                instruction.flow_control(),
+                FlowControl::ConditionalBranch
+                    | FlowControl::UnconditionalBranch
+                    | FlowControl::Call
             );
-            assert!(branches > 50_000 && overwritten.len() > 4 * hooked.len());
-        },
-    );
+            if is_branch && instruction.near_branch_target() != 0 {
+                branches += 1;
+                let target = instruction.near_branch_target() as usize;
+                let hit = overwritten.get(&target);
+                assert_eq!(
+                    hit,
+                    None,
+                    "{instruction:?} at {:#x}",
+                    instruction.ip() as usize - first
+                );
+            }
+        }
+        println!("{branches} branches looked at, {} bytes overwritten", overwritten.len());
+        assert!(branches > 50_000 && overwritten.len() > 4 * hooked.len());
+    });
 }
 
 #[test]
@@ -323,14 +267,8 @@ fn a_process_with_everything_patched_works_as_before() {
         let mut byte = 0u8;
         // SAFETY: plain calls that fail.
         unsafe {
-            assert_eq!(
-                (libc::read(-1, (&raw mut byte).cast(), 1), errno()),
-                (-1, libc::EBADF)
-            );
-            assert_eq!(
-                (libc::lseek64(-1, 0, libc::SEEK_SET), errno()),
-                (-1, libc::EBADF)
-            );
+            assert_eq!((libc::read(-1, (&raw mut byte).cast(), 1), errno()), (-1, libc::EBADF));
+            assert_eq!((libc::lseek64(-1, 0, libc::SEEK_SET), errno()), (-1, libc::EBADF));
             assert_eq!(
                 (libc::open(c"/no/such".as_ptr(), libc::O_RDONLY), errno()),
                 (-1, libc::ENOENT)
@@ -360,32 +298,17 @@ fn a_process_with_everything_patched_works_as_before() {
             assert_eq!(libc::ftell(stream), 100_003);
             assert_eq!(libc::fclose(stream), 0);
         }
-        assert!(
-            calls_of(&hooked, "read") > reads,
-            "stdio reads through the patched entry"
-        );
+        assert!(calls_of(&hooked, "read") > reads, "stdio reads through the patched entry");
         assert!(calls_of(&hooked, "write") > writes);
         assert!(calls_of(&hooked, "__close_nocancel") > closes);
 
         // Directories.
         let dents = calls_of(&hooked, "getdents64");
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
-        assert!(
-            calls_of(&hooked, "getdents64") > dents,
-            "readdir asks through the patched entry"
-        );
-        assert_eq!(
-            std::fs::canonicalize(&path).unwrap().file_name(),
-            path.file_name()
-        );
+        assert!(calls_of(&hooked, "getdents64") > dents, "readdir asks through the patched entry");
+        assert_eq!(std::fs::canonicalize(&path).unwrap().file_name(), path.file_name());
 
-        let hidden = |name| {
-            hooked
-                .iter()
-                .find(|function| function.name == name)
-                .unwrap()
-                .calls()
-        };
+        let hidden = |name| hooked.iter().find(|function| function.name == name).unwrap().calls();
         assert_eq!(hidden("__openat_nocancel"), 0);
         // SAFETY: nftw and fdopendir of a directory that exists.
         unsafe {
@@ -423,15 +346,8 @@ fn a_process_with_everything_patched_works_as_before() {
                 std::thread::spawn(move || std::fs::read(path).unwrap().len())
             })
             .collect();
-        assert!(
-            threads
-                .into_iter()
-                .all(|thread| thread.join().unwrap() == 100_003)
-        );
-        let output = std::process::Command::new("/bin/echo")
-            .arg("spawned")
-            .output()
-            .unwrap();
+        assert!(threads.into_iter().all(|thread| thread.join().unwrap() == 100_003));
+        let output = std::process::Command::new("/bin/echo").arg("spawned").output().unwrap();
         assert_eq!(output.stdout, b"spawned\n");
         // SAFETY: commands of a shell; popen's stream is closed by pclose.
         unsafe {
@@ -449,10 +365,7 @@ fn a_process_with_everything_patched_works_as_before() {
             assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
             assert_eq!(libc::WEXITSTATUS(status), 5);
         }
-        let called = hooked
-            .iter()
-            .filter(|function| function.calls() > 0)
-            .count();
+        let called = hooked.iter().filter(|function| function.calls() > 0).count();
         println!("{called} of {} patched functions were called", hooked.len());
         assert!(called > 30, "{called}");
         assert_no_page_is_writable_and_executable();
@@ -476,11 +389,7 @@ fn vfork_returns_twice_through_a_naked_replacement() {
         assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
         assert_eq!(libc::WEXITSTATUS(status), 23);
         assert_eq!(calls_of(&hooked, "vfork"), 1);
-        assert_eq!(
-            calls_of(&hooked, "_exit"),
-            1,
-            "counted by the child, in memory that it shared"
-        );
+        assert_eq!(calls_of(&hooked, "_exit"), 1, "counted by the child, in memory that it shared");
     });
 }
 

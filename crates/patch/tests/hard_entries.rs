@@ -269,10 +269,7 @@ extern "C" fn other(_x: i64) -> i64 {
 }
 
 fn target(function: Function, size_bytes: Option<usize>) -> Target {
-    Target {
-        entry: function as *const u8,
-        size_bytes,
-    }
+    Target { entry: function as *const u8, size_bytes }
 }
 
 /// Patches `function`, and compares its answers for some arguments before and after.
@@ -300,10 +297,7 @@ fn assert_moves(function: Function, size_bytes: Option<usize>) {
         let calls = CALLS.load(Ordering::Relaxed);
         // SAFETY: as above.
         assert_eq!(unsafe { function(x) }, answer, "of {x}");
-        assert!(
-            CALLS.load(Ordering::Relaxed) > calls,
-            "the replacement was not called"
-        );
+        assert!(CALLS.load(Ordering::Relaxed) > calls, "the replacement was not called");
     }
 }
 
@@ -313,11 +307,7 @@ fn refusal(function: Function, size_bytes: Option<usize>) -> PatchError {
     let error =
         unsafe { patcher.install("f", target(function, size_bytes), counting as *const u8) }
             .unwrap_err();
-    assert_eq!(
-        patcher.commit(),
-        [],
-        "a refused function leaves nothing to do"
-    );
+    assert_eq!(patcher.commit(), [], "a refused function leaves nothing to do");
     error
 }
 
@@ -370,35 +360,19 @@ fn branches_into_the_entry_are_refused() {
 
 #[test]
 fn what_is_too_short_is_refused() {
-    assert_eq!(
-        refusal(hard_short, None),
-        PatchError::TooShort {
-            size_bytes: 4,
-            needed_bytes: 5
-        }
-    );
+    assert_eq!(refusal(hard_short, None), PatchError::TooShort { size_bytes: 4, needed_bytes: 5 });
     assert_eq!(
         refusal(hard_target, Some(3)),
-        PatchError::TooShort {
-            size_bytes: 3,
-            needed_bytes: 5
-        }
+        PatchError::TooShort { size_bytes: 3, needed_bytes: 5 }
     );
 }
 
 #[test]
 fn somebody_elses_entry_is_refused() {
-    for function in [
-        hard_jump as Function,
-        hard_absolute_hook,
-        hard_register_hook,
-        hard_breakpoint,
-    ] {
+    for function in [hard_jump as Function, hard_absolute_hook, hard_register_hook, hard_breakpoint]
+    {
         let error = refusal(function, Some(13));
-        assert!(
-            matches!(error, PatchError::AlreadyPatched { .. }),
-            "{error:?}"
-        );
+        assert!(matches!(error, PatchError::AlreadyPatched { .. }), "{error:?}");
     }
     assert_eq!(refusal(hard_plt, Some(16)), PatchError::PltStub);
     assert_eq!(refusal(hard_plt_ibt, Some(16)), PatchError::PltStub);
@@ -406,18 +380,9 @@ fn somebody_elses_entry_is_refused() {
 
 #[test]
 fn what_cannot_run_elsewhere_is_refused() {
-    assert!(matches!(
-        refusal(hard_call, None),
-        PatchError::Unmovable { offset: 1, .. }
-    ));
-    assert!(matches!(
-        refusal(hard_own_code, None),
-        PatchError::Unmovable { offset: 0, .. }
-    ));
-    assert_eq!(
-        refusal(hard_bad, Some(7)),
-        PatchError::Undecodable { offset: 1 }
-    );
+    assert!(matches!(refusal(hard_call, None), PatchError::Unmovable { offset: 1, .. }));
+    assert!(matches!(refusal(hard_own_code, None), PatchError::Unmovable { offset: 0, .. }));
+    assert_eq!(refusal(hard_bad, Some(7)), PatchError::Undecodable { offset: 1 });
 }
 
 #[test]
@@ -438,17 +403,9 @@ fn second_name_of_a_function_gets_the_same_trampoline() {
             unsafe { patcher.install(name, target(function, None), replacement as *const u8) }
         };
         let first = install(&mut patcher, "first", hard_target, counting).unwrap();
-        assert_eq!(
-            install(&mut patcher, "second", hard_target_again, counting),
-            Ok(first)
-        );
-        let conflict = Err(PatchError::OtherReplacement {
-            first_name: "first",
-        });
-        assert_eq!(
-            install(&mut patcher, "third", hard_target_again, other),
-            conflict
-        );
+        assert_eq!(install(&mut patcher, "second", hard_target_again, counting), Ok(first));
+        let conflict = Err(PatchError::OtherReplacement { first_name: "first" });
+        assert_eq!(install(&mut patcher, "third", hard_target_again, other), conflict);
         TRAMPOLINE.store(first as usize, Ordering::Relaxed);
         assert_eq!(patcher.commit(), []);
         assert_eq!(
@@ -456,16 +413,10 @@ fn second_name_of_a_function_gets_the_same_trampoline() {
             Ok(first),
             "after the commit too"
         );
-        assert_eq!(
-            install(&mut patcher, "third", hard_target_again, other),
-            conflict
-        );
+        assert_eq!(install(&mut patcher, "third", hard_target_again, other), conflict);
         // Another patcher does not know the jump.
         let stranger = install(&mut Patcher::new(), "stranger", hard_target, counting);
-        assert!(
-            matches!(stranger, Err(PatchError::AlreadyPatched { .. })),
-            "{stranger:?}"
-        );
+        assert!(matches!(stranger, Err(PatchError::AlreadyPatched { .. })), "{stranger:?}");
         // SAFETY: a function that takes any argument.
         let answer = unsafe { hard_target(4) };
         assert_eq!((answer, CALLS.load(Ordering::Relaxed)), (5, 1));
@@ -478,9 +429,7 @@ fn a_second_batch_leaves_the_first_in_force() {
         let mut patcher = Patcher::new();
         // SAFETY: functions of this program, most likely in one page, and replacements of the same type.
         unsafe {
-            patcher
-                .install("first", target(hard_five, None), other as *const u8)
-                .unwrap();
+            patcher.install("first", target(hard_five, None), other as *const u8).unwrap();
             assert_eq!(patcher.commit(), []);
             let trampoline = patcher
                 .install("second", target(hard_target, None), counting as *const u8)
@@ -503,23 +452,13 @@ fn a_far_replacement_is_reached_by_an_island() {
         let code = [0x48u8, 0x8d, 0x47, 42, 0xc3];
         // SAFETY: new memory at a free place, written before it is made executable; the code has the type of the functions above.
         unsafe {
-            let (prot, flags) = (
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-            );
-            assert_eq!(
-                libc::mmap(far, 4096, prot, flags | libc::MAP_FIXED_NOREPLACE, -1, 0),
-                far
-            );
+            let (prot, flags) =
+                (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
+            assert_eq!(libc::mmap(far, 4096, prot, flags | libc::MAP_FIXED_NOREPLACE, -1, 0), far);
             std::ptr::copy_nonoverlapping(code.as_ptr(), far.cast(), code.len());
-            assert_eq!(
-                libc::mprotect(far, 4096, libc::PROT_READ | libc::PROT_EXEC),
-                0
-            );
+            assert_eq!(libc::mprotect(far, 4096, libc::PROT_READ | libc::PROT_EXEC), 0);
             let mut patcher = Patcher::new();
-            let trampoline = patcher
-                .install("far", target(hard_target, None), far.cast())
-                .unwrap();
+            let trampoline = patcher.install("far", target(hard_target, None), far.cast()).unwrap();
             assert_eq!(patcher.commit(), []);
             assert_eq!(hard_target(1), 43);
             assert_eq!(std::mem::transmute::<*const u8, Function>(trampoline)(1), 2);
@@ -530,81 +469,50 @@ fn a_far_replacement_is_reached_by_an_island() {
 
 #[test]
 fn a_changed_entry_is_left_alone_and_the_others_are_patched() {
-    in_child(
-        "a_changed_entry_is_left_alone_and_the_others_are_patched",
-        || {
-            let mut patcher = Patcher::new();
-            // SAFETY: functions of this program and replacements of the same type; the page is this program's own.
-            unsafe {
-                patcher
-                    .install("changed", target(hard_five, None), other as *const u8)
-                    .unwrap();
-                patcher
-                    .install("kept", target(hard_target, None), other as *const u8)
-                    .unwrap();
-                let page = (hard_five as *const () as usize & !4095) as *mut libc::c_void;
-                assert_eq!(
-                    libc::mprotect(page, 8192, libc::PROT_READ | libc::PROT_WRITE),
-                    0
-                );
-                *(hard_five as *mut u8).add(3) = 6; // lea rax, [rdi + 6]
-                assert_eq!(
-                    libc::mprotect(page, 8192, libc::PROT_READ | libc::PROT_EXEC),
-                    0
-                );
-                let failures = patcher.commit();
-                assert_eq!(failures.len(), 1);
-                assert_eq!(
-                    (failures[0].name, &failures[0].error),
-                    ("changed", &PatchError::Changed)
-                );
-                assert_eq!((hard_five(1), hard_target(1)), (7, 0));
-            }
-        },
-    );
+    in_child("a_changed_entry_is_left_alone_and_the_others_are_patched", || {
+        let mut patcher = Patcher::new();
+        // SAFETY: functions of this program and replacements of the same type; the page is this program's own.
+        unsafe {
+            patcher.install("changed", target(hard_five, None), other as *const u8).unwrap();
+            patcher.install("kept", target(hard_target, None), other as *const u8).unwrap();
+            let page = (hard_five as *const () as usize & !4095) as *mut libc::c_void;
+            assert_eq!(libc::mprotect(page, 8192, libc::PROT_READ | libc::PROT_WRITE), 0);
+            *(hard_five as *mut u8).add(3) = 6; // lea rax, [rdi + 6]
+            assert_eq!(libc::mprotect(page, 8192, libc::PROT_READ | libc::PROT_EXEC), 0);
+            let failures = patcher.commit();
+            assert_eq!(failures.len(), 1);
+            assert_eq!((failures[0].name, &failures[0].error), ("changed", &PatchError::Changed));
+            assert_eq!((hard_five(1), hard_target(1)), (7, 0));
+        }
+    });
 }
 
 #[test]
 fn a_policy_that_refuses_new_code_leaves_everything_as_it_was() {
-    in_child(
-        "a_policy_that_refuses_new_code_leaves_everything_as_it_was",
-        || {
-            const PR_SET_MDWE: i32 = 65; // linux/prctl.h, since 6.3
-            const PR_MDWE_REFUSE_EXEC_GAIN: libc::c_ulong = 1;
-            // SAFETY: prctl(2) of this process; from here on no memory of it becomes executable.
-            if unsafe { libc::prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) } != 0 {
-                println!("skipped: this kernel has no PR_SET_MDWE");
-                return;
-            }
-            let mut patcher = Patcher::new();
-            // SAFETY: functions of this program and libc, which are not patched in the end.
-            unsafe {
-                patcher
-                    .install("five", target(hard_five, None), other as *const u8)
-                    .unwrap();
-                patcher
-                    .install(
-                        "getppid",
-                        patch::resolve("getppid").unwrap(),
-                        other as *const u8,
-                    )
-                    .unwrap();
-            }
-            let failures = patcher.commit();
-            assert_eq!(
-                failures
-                    .iter()
-                    .map(|failure| failure.name)
-                    .collect::<Vec<_>>(),
-                ["five", "getppid"]
-            );
-            assert!(
-                failures.iter().all(|failure| failure.error.is_forbidden()),
-                "{failures:?}"
-            );
-            // SAFETY: plain functions.
-            assert_eq!(unsafe { hard_five(1) }, 6);
-            assert!(std::process::id() != 0 && std::os::unix::process::parent_id() != 0);
-        },
-    );
+    in_child("a_policy_that_refuses_new_code_leaves_everything_as_it_was", || {
+        const PR_SET_MDWE: i32 = 65; // linux/prctl.h, since 6.3
+        const PR_MDWE_REFUSE_EXEC_GAIN: libc::c_ulong = 1;
+        // SAFETY: prctl(2) of this process; from here on no memory of it becomes executable.
+        if unsafe { libc::prctl(PR_SET_MDWE, PR_MDWE_REFUSE_EXEC_GAIN, 0, 0, 0) } != 0 {
+            println!("skipped: this kernel has no PR_SET_MDWE");
+            return;
+        }
+        let mut patcher = Patcher::new();
+        // SAFETY: functions of this program and libc, which are not patched in the end.
+        unsafe {
+            patcher.install("five", target(hard_five, None), other as *const u8).unwrap();
+            patcher
+                .install("getppid", patch::resolve("getppid").unwrap(), other as *const u8)
+                .unwrap();
+        }
+        let failures = patcher.commit();
+        assert_eq!(
+            failures.iter().map(|failure| failure.name).collect::<Vec<_>>(),
+            ["five", "getppid"]
+        );
+        assert!(failures.iter().all(|failure| failure.error.is_forbidden()), "{failures:?}");
+        // SAFETY: plain functions.
+        assert_eq!(unsafe { hard_five(1) }, 6);
+        assert!(std::process::id() != 0 && std::os::unix::process::parent_id() != 0);
+    });
 }

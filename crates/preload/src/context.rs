@@ -159,7 +159,8 @@ fn names_a_prefix(path: &[u8]) -> bool {
     let first = path.split(|byte| *byte == b'/').find(|name| !name.is_empty() && *name != b".");
     first.is_some_and(|first| {
         let routes = &context().settings.routes;
-        first == b".." || routes.iter().any(|r| r.prefix().split(|b| *b == b'/').any(|n| n == first))
+        first == b".."
+            || routes.iter().any(|r| r.prefix().split(|b| *b == b'/').any(|n| n == first))
     })
 }
 
@@ -300,7 +301,8 @@ pub(crate) fn local_cwd_changed() {
     let matters = match kernel_cwd() {
         Some(cwd) => {
             let below = |prefix: &[u8]| {
-                cwd == b"/" || prefix.strip_prefix(&cwd[..]).is_some_and(|rest| rest.starts_with(b"/"))
+                cwd == b"/"
+                    || prefix.strip_prefix(&cwd[..]).is_some_and(|rest| rest.starts_with(b"/"))
             };
             context().settings.routes.iter().any(|route| below(route.prefix()))
         }

@@ -106,9 +106,8 @@ pub(crate) fn forget(fd: c_int) -> Result<(), Errno> {
 
 /// In a forked child: the same descriptors, by their states alone.
 pub(crate) fn start_anew() {
-    let states: Vec<_> = table::all()
-        .map(|(fd, description)| (fd, description, description.state()))
-        .collect();
+    let states: Vec<_> =
+        table::all().map(|(fd, description)| (fd, description, description.state())).collect();
     let mut renewed: Vec<(&'static Description, &'static Description)> = Vec::new();
     for (fd, old, state) in states {
         if let Some((_, new)) = renewed.iter().find(|(known, _)| std::ptr::eq(*known, old)) {
@@ -142,7 +141,14 @@ pub(crate) fn adopt(fd: c_int) -> bool {
 impl Live {
     fn from_state(state: Arc<State>) -> Option<Self> {
         let uri = Uri::parse(state.address()).ok()?;
-        Some(Self { state, uri, content: Content::Unopened, locked: false, lock_file: None, inherited: true })
+        Some(Self {
+            state,
+            uri,
+            content: Content::Unopened,
+            locked: false,
+            lock_file: None,
+            inherited: true,
+        })
     }
 
     fn flags(&self) -> OpenFlags {
@@ -258,9 +264,7 @@ impl Content {
     pub(crate) fn of(opened: Opened) -> Self {
         match opened {
             Opened::File(file, _) => Content::File(file),
-            Opened::Directory(handle) => {
-                Content::Directory(Arc::new(handle), Box::default())
-            }
+            Opened::Directory(handle) => Content::Directory(Arc::new(handle), Box::default()),
         }
     }
 }

@@ -62,7 +62,9 @@ fn find(hook: &'static Hook) -> Vec<Found> {
     let mut targets = Vec::new();
     match name {
         // libc hides these; they are found by who calls them.
-        "__openat64_nocancel" => targets.extend(patch::resolve_callee("fchmodat", libc::SYS_openat)),
+        "__openat64_nocancel" => {
+            targets.extend(patch::resolve_callee("fchmodat", libc::SYS_openat))
+        }
         "__fcntl64_nocancel" => targets.extend(patch::resolve_callee("opendir", libc::SYS_fcntl)),
         _ => targets.extend(patch::resolve_versions(name).unwrap_or_default()),
     }
@@ -81,7 +83,8 @@ fn patch_entries() -> bool {
         // SAFETY: the target is a function of libc, which is never unloaded; the replacement has its
         // signature, which the hook's declaration repeats, and needs nothing but the context, which
         // is ready. vfork's replacement leaves the stack as it found it.
-        let planned = unsafe { patcher.install(name_of(one.hook), one.target, one.hook.replacement.cast()) };
+        let planned =
+            unsafe { patcher.install(name_of(one.hook), one.target, one.hook.replacement.cast()) };
         match planned {
             Ok(trampoline) => {
                 // The first version is the default one; an old version with code of its own shares

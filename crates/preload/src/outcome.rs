@@ -68,7 +68,9 @@ impl CReturn for *mut libc::FILE {
 /// (posix_fallocate(3), posix_fadvise(2), posix_spawn(3)).
 #[derive(Clone, Copy)]
 #[repr(transparent)]
-pub(crate) struct ErrorNumber(#[allow(dead_code, reason = "read by the caller in C")] pub(crate) i32);
+pub(crate) struct ErrorNumber(
+    #[allow(dead_code, reason = "read by the caller in C")] pub(crate) i32,
+);
 
 impl CReturn for ErrorNumber {
     fn failed(errno: Errno) -> Self {

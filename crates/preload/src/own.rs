@@ -62,7 +62,12 @@ pub(crate) fn keep_away(fd: OwnedFd) -> OwnedFd {
             let number = kept.load(Ordering::Relaxed);
             if (number == -1 || is_closed(number))
                 && kept
-                    .compare_exchange(number, moved.as_raw_fd(), Ordering::AcqRel, Ordering::Relaxed)
+                    .compare_exchange(
+                        number,
+                        moved.as_raw_fd(),
+                        Ordering::AcqRel,
+                        Ordering::Relaxed,
+                    )
                     .is_ok()
             {
                 break;
@@ -79,7 +84,8 @@ fn is_closed(fd: c_int) -> bool {
 /// Whether a descriptor is one of ours.
 #[inline]
 pub(crate) fn is_kept(fd: c_int) -> bool {
-    fd >= KEPT_FROM.load(Ordering::Relaxed) && KEPT.iter().any(|kept| kept.load(Ordering::Relaxed) == fd)
+    fd >= KEPT_FROM.load(Ordering::Relaxed)
+        && KEPT.iter().any(|kept| kept.load(Ordering::Relaxed) == fd)
 }
 
 /// Our descriptors within a range, in ascending order.
@@ -150,7 +156,12 @@ pub(crate) fn stat(path: &CStr, follow: bool, to: &mut libc::stat64) -> Result<(
 }
 
 /// statx(2) of a local file.
-pub(crate) fn statx(path: &CStr, flags: c_int, mask: u32, to: &mut libc::statx) -> Result<(), Errno> {
+pub(crate) fn statx(
+    path: &CStr,
+    flags: c_int,
+    mask: u32,
+    to: &mut libc::statx,
+) -> Result<(), Errno> {
     let arguments = [
         libc::AT_FDCWD as usize,
         path.as_ptr() as usize,

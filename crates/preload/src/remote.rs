@@ -42,7 +42,12 @@ impl Remote {
         self.session.stat(at, follow)
     }
 
-    pub(crate) fn set_attributes(&self, at: At<'_>, follow: bool, set: &SetAttributes) -> Result<()> {
+    pub(crate) fn set_attributes(
+        &self,
+        at: At<'_>,
+        follow: bool,
+        set: &SetAttributes,
+    ) -> Result<()> {
         self.session.set_attributes(at, follow, set)
     }
 

@@ -51,18 +51,9 @@ pub(super) fn with_root<T>(
     let source = Source { text, file };
     let parsed = DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
-        source.fault(
-            at,
-            ConfigFault::Syntax {
-                message: error.message().to_owned(),
-            },
-        )
+        source.fault(at, ConfigFault::Syntax { message: error.message().to_owned() })
     })?;
-    read(&Table {
-        source,
-        at: 0,
-        table: parsed.get_ref(),
-    })
+    read(&Table { source, at: 0, table: parsed.get_ref() })
 }
 
 impl<'a> Table<'a> {
@@ -105,22 +96,14 @@ impl<'a> Table<'a> {
         let Some(entry) = self.get(key) else {
             return Ok(None);
         };
-        entry
-            .as_table()
-            .map(Some)
-            .ok_or_else(|| entry.kind("a table"))
+        entry.as_table().map(Some).ok_or_else(|| entry.kind("a table"))
     }
 
     pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, AddressError> {
         let Some(entry) = self.get(key) else {
             return Ok(None);
         };
-        entry
-            .value
-            .get_ref()
-            .as_bool()
-            .map(Some)
-            .ok_or_else(|| entry.kind("true or false"))
+        entry.value.get_ref().as_bool().map(Some).ok_or_else(|| entry.kind("true or false"))
     }
 
     /// A number of things.
@@ -128,9 +111,7 @@ impl<'a> Table<'a> {
         let Some(entry) = self.get(key) else {
             return Ok(None);
         };
-        let number = entry
-            .integer()
-            .ok_or_else(|| entry.kind("a whole number"))?;
+        let number = entry.integer().ok_or_else(|| entry.kind("a whole number"))?;
         let range = || {
             entry.fault(ConfigFault::Range {
                 key: key.to_owned(),
@@ -138,11 +119,7 @@ impl<'a> Table<'a> {
                 max: u32::MAX.into(),
             })
         };
-        number
-            .and_then(|n| u32::try_from(n).ok())
-            .filter(|n| *n >= min)
-            .map(Some)
-            .ok_or_else(range)
+        number.and_then(|n| u32::try_from(n).ok()).filter(|n| *n >= min).map(Some).ok_or_else(range)
     }
 
     /// A number of bytes: an integer, or a text such as "4MiB".
@@ -161,17 +138,8 @@ impl<'a> Table<'a> {
                 );
             }
         };
-        let range = || {
-            entry.fault(ConfigFault::Range {
-                key: key.to_owned(),
-                min,
-                max,
-            })
-        };
-        bytes
-            .filter(|bytes| (min..=max).contains(bytes))
-            .map(Some)
-            .ok_or_else(range)
+        let range = || entry.fault(ConfigFault::Range { key: key.to_owned(), min, max });
+        bytes.filter(|bytes| (min..=max).contains(bytes)).map(Some).ok_or_else(range)
     }
 
     pub(super) fn fault(&self, fault: ConfigFault) -> AddressError {
@@ -182,26 +150,15 @@ impl<'a> Table<'a> {
 impl<'a> Entry<'a> {
     pub(super) fn as_table(&self) -> Option<Table<'a>> {
         let table = self.value.get_ref().as_table()?;
-        Some(Table {
-            source: self.source,
-            at: self.key_at,
-            table,
-        })
+        Some(Table { source: self.source, at: self.key_at, table })
     }
 
     pub(super) fn text(&self, expected: &'static str) -> Result<&'a str, AddressError> {
-        self.value
-            .get_ref()
-            .as_str()
-            .ok_or_else(|| self.kind(expected))
+        self.value.get_ref().as_str().ok_or_else(|| self.kind(expected))
     }
 
     pub(super) fn texts(&self, expected: &'static str) -> Result<Vec<&'a str>, AddressError> {
-        let array = self
-            .value
-            .get_ref()
-            .as_array()
-            .ok_or_else(|| self.kind(expected))?;
+        let array = self.value.get_ref().as_array().ok_or_else(|| self.kind(expected))?;
         array
             .iter()
             .map(|item| item.get_ref().as_str().ok_or_else(|| self.kind(expected)))
@@ -216,11 +173,7 @@ impl<'a> Entry<'a> {
 
     fn kind(&self, expected: &'static str) -> AddressError {
         let found = self.value.get_ref().type_str();
-        self.fault(ConfigFault::Kind {
-            key: self.key.to_owned(),
-            expected,
-            found,
-        })
+        self.fault(ConfigFault::Kind { key: self.key.to_owned(), expected, found })
     }
 
     /// A complaint about the value.

@@ -9,10 +9,7 @@ fn parse(text: &str) -> Result<Config, AddressError> {
 /// The message for `text`, with the file's name cut off.
 fn complaint(text: &str) -> String {
     let message = parse(text).expect_err(text).to_string();
-    message
-        .strip_prefix("/etc/sl/sluice.toml:")
-        .expect("the file is named")
-        .to_owned()
+    message.strip_prefix("/etc/sl/sluice.toml:").expect("the file is named").to_owned()
 }
 
 #[test]
@@ -43,23 +40,14 @@ fn every_key_is_understood() {
         "#,
     )
     .unwrap();
-    assert_eq!(
-        config.routes.iter().map(Route::prefix).collect::<Vec<_>>(),
-        [b"/far"]
-    );
-    assert_eq!(
-        config.stores[0].place,
-        StorePlace::Dir("/etc/sl/data".into())
-    );
+    assert_eq!(config.routes.iter().map(Route::prefix).collect::<Vec<_>>(), [b"/far"]);
+    assert_eq!(config.stores[0].place, StorePlace::Dir("/etc/sl/data".into()));
     assert_eq!(
         (&config.stores[1].place, config.stores[1].read_only),
         (&StorePlace::Dir("/srv/ref".into()), true)
     );
     let client = config.client.options();
-    assert_eq!(
-        (client.read_ahead_bytes, client.write_behind_bytes),
-        (2 << 20, 0)
-    );
+    assert_eq!((client.read_ahead_bytes, client.write_behind_bytes), (2 << 20, 0));
     assert_eq!((client.msize_bytes, client.reconnect_seconds), (65536, 5));
     assert_eq!(config.serve.listen.len(), 2);
     assert!(config.serve.read_only);
@@ -84,10 +72,7 @@ fn unknown_keys_name_line_and_nearest() {
         complaint("[client]\nmsize_byte = 1"),
         "2:1: unknown key `msize_byte`; did you mean `msize_bytes`?"
     );
-    assert_eq!(
-        complaint("\n[rutes]\n"),
-        "2:2: unknown key `rutes`; did you mean `routes`?"
-    );
+    assert_eq!(complaint("\n[rutes]\n"), "2:2: unknown key `rutes`; did you mean `routes`?");
     assert_eq!(complaint("colour = 1"), "1:1: unknown key `colour`");
     assert!(complaint("[serve.limits]\nfid_max = 1").contains("`fids_max`"));
     assert!(complaint("[stores]\na = { path = \"x\", readonly = true }").contains("`read_only`"));
@@ -133,9 +118,6 @@ fn the_users_file_comes_after_the_directorys() {
         order(None, Some("/h")),
         ["/w/sluice.toml", "/h/.config/sluice/sluice.toml"].map(PathBuf::from)
     );
-    assert_eq!(
-        order(Some("/x"), Some("/h"))[1],
-        PathBuf::from("/x/sluice/sluice.toml")
-    );
+    assert_eq!(order(Some("/x"), Some("/h"))[1], PathBuf::from("/x/sluice/sluice.toml"));
     assert_eq!(order(None, None).len(), 1);
 }

@@ -15,18 +15,13 @@ pub(super) fn parse(
     text: &[u8],
     slash_at: usize,
 ) -> Result<(Endpoint, usize), Located> {
-    let slashes = text[slash_at..]
-        .iter()
-        .take_while(|&&byte| byte == b'/')
-        .count();
+    let slashes = text[slash_at..].iter().take_while(|&&byte| byte == b'/').count();
     let authority_at = slash_at + slashes;
     let authority_len =
         memchr::memchr(b'/', &text[authority_at..]).unwrap_or(text.len() - authority_at);
     let rest_at = authority_at + authority_len;
     let authority = &text[authority_at..rest_at];
-    let transport = scheme
-        .strip_prefix(b"scdc")
-        .or_else(|| scheme.strip_prefix(b"sluice"));
+    let transport = scheme.strip_prefix(b"scdc").or_else(|| scheme.strip_prefix(b"sluice"));
 
     let authority_is_empty = slashes > 2 || authority.is_empty();
     let missing = |what| (slash_at + slashes.min(2), UriFault::Missing { what });
@@ -34,21 +29,13 @@ pub(super) fn parse(
         if authority_is_empty {
             return Err(missing("the bucket"));
         }
-        return Ok((
-            Endpoint::S3 {
-                bucket: bucket(authority, authority_at)?,
-            },
-            rest_at,
-        ));
+        return Ok((Endpoint::S3 { bucket: bucket(authority, authority_at)? }, rest_at));
     };
     match transport {
         // Two slashes alone would make this a host; one or three are the root of this process's stores.
-        b"" if slashes == 2 && !authority.is_empty() => Err((
-            authority_at,
-            UriFault::HostWithoutTransport {
-                authority: lossy(authority),
-            },
-        )),
+        b"" if slashes == 2 && !authority.is_empty() => {
+            Err((authority_at, UriFault::HostWithoutTransport { authority: lossy(authority) }))
+        }
         b"" => Ok((Endpoint::Direct, authority_at)),
         b"+uds" => socket(text, slashes, authority_at, rest_at),
         b"+mpi" if authority_is_empty => Err(missing("the MPI port or service name")),
@@ -56,20 +43,9 @@ pub(super) fn parse(
         b"+tcp" => {
             let (host, port) =
                 host_and_port(authority).map_err(|(at, fault)| (authority_at + at, fault))?;
-            Ok((
-                Endpoint::Tcp {
-                    host,
-                    port: port.unwrap_or(DEFAULT_TCP_PORT),
-                },
-                rest_at,
-            ))
+            Ok((Endpoint::Tcp { host, port: port.unwrap_or(DEFAULT_TCP_PORT) }, rest_at))
         }
-        b"+mpi" => Ok((
-            Endpoint::Mpi {
-                port_name: decoded(authority, authority_at)?,
-            },
-            rest_at,
-        )),
+        b"+mpi" => Ok((Endpoint::Mpi { port_name: decoded(authority, authority_at)? }, rest_at)),
         b"+ssh" => {
             let (user, host_part, host_at) = match memchr::memchr(b'@', authority) {
                 Some(at) => (
@@ -86,10 +62,8 @@ pub(super) fn parse(
         unknown => {
             let transport = lossy(unknown.strip_prefix(b"+").unwrap_or(unknown));
             let known = ["uds", "tcp", "mpi", "ssh"];
-            let nearest = known
-                .into_iter()
-                .min_by_key(|known| distance(&transport, known))
-                .unwrap_or("tcp");
+            let nearest =
+                known.into_iter().min_by_key(|known| distance(&transport, known)).unwrap_or("tcp");
             Err((
                 scheme.len() - unknown.len() + 1,
                 UriFault::UnknownTransport { transport, nearest },
@@ -130,12 +104,7 @@ pub(super) fn host_and_port(text: &[u8]) -> Result<(String, Option<u16>), Locate
                 .filter(|digits| digits.bytes().all(|d| d.is_ascii_digit()));
             match port.and_then(|digits| digits.parse().ok()) {
                 Some(port) if port != 0 => Ok((host, Some(port))),
-                _ => Err((
-                    after + 1,
-                    UriFault::Port {
-                        port: lossy(digits),
-                    },
-                )),
+                _ => Err((after + 1, UriFault::Port { port: lossy(digits) })),
             }
         }
         _ => Err(bad_host(text)),
@@ -155,12 +124,7 @@ fn user(text: &[u8], at: usize) -> Result<String, Located> {
 
 fn bucket(text: &[u8], at: usize) -> Result<String, Located> {
     if matches!(text, [b'.' | b'-', ..]) || !text.iter().all(|&byte| escape::is_unreserved(byte)) {
-        return Err((
-            at,
-            UriFault::Bucket {
-                bucket: lossy(text),
-            },
-        ));
+        return Err((at, UriFault::Bucket { bucket: lossy(text) }));
     }
     Ok(lossy(text))
 }
@@ -192,11 +156,8 @@ fn socket(
             return Ok((Endpoint::Unix(SocketName::Path(folded(&path))), end));
         }
         if slashes > 2 {
-            let fault = if authority.is_empty() {
-                missing()
-            } else {
-                (authority_at, UriFault::SocketEnd)
-            };
+            let fault =
+                if authority.is_empty() { missing() } else { (authority_at, UriFault::SocketEnd) };
             return Err(fault);
         }
     }

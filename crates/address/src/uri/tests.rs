@@ -14,10 +14,7 @@ fn fault(text: &str) -> (usize, UriFault) {
 }
 
 fn tcp(host: &str, port: u16) -> Endpoint {
-    Endpoint::Tcp {
-        host: host.into(),
-        port,
-    }
+    Endpoint::Tcp { host: host.into(), port }
 }
 
 fn socket(path: &str) -> Endpoint {
@@ -41,69 +38,29 @@ fn each_form_is_understood() {
         ("scdc+tcp://[0:0::1]/a", tcp("::1", 5640), "a"),
         ("scdc+tcp://host", tcp("host", 5640), ""),
         ("scdc+tcp://host/a%20b", tcp("host", 5640), "a%20b"),
-        (
-            "scdc+uds://%2Ftmp%2Fs.sock/base/p",
-            socket("/tmp/s.sock"),
-            "base/p",
-        ),
+        ("scdc+uds://%2Ftmp%2Fs.sock/base/p", socket("/tmp/s.sock"), "base/p"),
         ("scdc+uds:/%2Ftmp%2Fs/base/p", socket("/tmp/s"), "base/p"),
-        (
-            "scdc+uds:///tmp/dir/s.sock/base/p",
-            socket("/tmp/dir/s.sock"),
-            "base/p",
-        ),
-        (
-            "scdc+uds:/tmp/dir/s.sock/base/p",
-            socket("/tmp/dir/s.sock"),
-            "base/p",
-        ),
+        ("scdc+uds:///tmp/dir/s.sock/base/p", socket("/tmp/dir/s.sock"), "base/p"),
+        ("scdc+uds:/tmp/dir/s.sock/base/p", socket("/tmp/dir/s.sock"), "base/p"),
         ("scdc+uds:///tmp/s.sock", socket("/tmp/s.sock"), ""),
         ("scdc+uds://name/base", named("name"), "base"),
         ("scdc+uds:/name/base", named("name"), "base"),
-        (
-            "scdc+uds://name/base/x.sock/y",
-            named("name"),
-            "base/x.sock/y",
-        ),
-        (
-            "scdc+mpi://tag%230$x/a",
-            Endpoint::Mpi {
-                port_name: "tag#0$x".into(),
-            },
-            "a",
-        ),
+        ("scdc+uds://name/base/x.sock/y", named("name"), "base/x.sock/y"),
+        ("scdc+mpi://tag%230$x/a", Endpoint::Mpi { port_name: "tag#0$x".into() }, "a"),
         (
             "scdc+ssh://me@host/a",
-            Endpoint::Ssh {
-                user: Some("me".into()),
-                host: "host".into(),
-                port: None,
-            },
+            Endpoint::Ssh { user: Some("me".into()), host: "host".into(), port: None },
             "a",
         ),
         (
             "scdc+ssh://host:22/a",
-            Endpoint::Ssh {
-                user: None,
-                host: "host".into(),
-                port: Some(22),
-            },
+            Endpoint::Ssh { user: None, host: "host".into(), port: Some(22) },
             "a",
         ),
-        (
-            "s3://bucket/k/e:y",
-            Endpoint::S3 {
-                bucket: "bucket".into(),
-            },
-            "k/e:y",
-        ),
+        ("s3://bucket/k/e:y", Endpoint::S3 { bucket: "bucket".into() }, "k/e:y"),
     ] {
         let uri = parse(text);
-        assert_eq!(
-            (uri.endpoint, uri.path.as_bytes()),
-            (endpoint, path.as_bytes()),
-            "{text}"
-        );
+        assert_eq!((uri.endpoint, uri.path.as_bytes()), (endpoint, path.as_bytes()), "{text}");
     }
 }
 
@@ -121,10 +78,7 @@ fn canonical_text() {
         ("scdc+tcp://[::1]:1", "scdc+tcp://[::1]:1/"),
         ("scdc+uds://%2Ftmp%2Fs.sock/b", "scdc+uds:///tmp/s.sock/b"),
         ("scdc+uds://%2Ftmp%2Fs/b", "scdc+uds://%2Ftmp%2Fs/b"),
-        (
-            "scdc+uds://%2Fa.sock%2Fb.sock/b",
-            "scdc+uds://%2Fa.sock%2Fb.sock/b",
-        ),
+        ("scdc+uds://%2Fa.sock%2Fb.sock/b", "scdc+uds://%2Fa.sock%2Fb.sock/b"),
         ("scdc:/a", "scdc:///a"),
     ] {
         assert_eq!(parse(text).to_string(), canonical);
@@ -139,76 +93,29 @@ fn faults_are_located_and_explained() {
     let (at, unknown) = fault("scdc+tpc://h/x");
     assert_eq!(
         (at, unknown),
-        (
-            5,
-            UriFault::UnknownTransport {
-                transport: "tpc".into(),
-                nearest: "tcp"
-            }
-        )
+        (5, UriFault::UnknownTransport { transport: "tpc".into(), nearest: "tcp" })
     );
     assert_eq!(
         fault("scdc://host/x"),
-        (
-            7,
-            UriFault::HostWithoutTransport {
-                authority: "host".into()
-            }
-        )
+        (7, UriFault::HostWithoutTransport { authority: "host".into() })
     );
-    assert_eq!(
-        fault("scdc+tcp:///x/y"),
-        (11, UriFault::Missing { what: "the host" })
-    );
+    assert_eq!(fault("scdc+tcp:///x/y"), (11, UriFault::Missing { what: "the host" }));
 }
 
 #[test]
 fn bad_parts_are_refused() {
-    assert!(matches!(
-        fault("scdc+tcp://h:0/x"),
-        (13, UriFault::Port { .. })
-    ));
-    assert!(matches!(
-        fault("scdc+tcp://h:65536/x"),
-        (13, UriFault::Port { .. })
-    ));
-    assert!(matches!(
-        fault("scdc+tcp://h:+1/x"),
-        (13, UriFault::Port { .. })
-    ));
-    assert!(matches!(
-        fault("scdc+tcp://a b/x"),
-        (11, UriFault::Host { .. })
-    ));
-    assert!(matches!(
-        fault("scdc+tcp://[::1/x"),
-        (_, UriFault::Host { .. })
-    ));
-    assert!(matches!(
-        fault("scdc+tcp://::1/x"),
-        (_, UriFault::Host { .. })
-    ));
-    assert!(matches!(
-        fault("scdc+ssh://-oProxyCommand=x/x"),
-        (_, UriFault::Host { .. })
-    ));
-    assert!(matches!(
-        fault("scdc+ssh://-x@h/x"),
-        (_, UriFault::User { .. })
-    ));
-    assert!(matches!(
-        fault("scdc+uds:///tmp/s/x"),
-        (12, UriFault::SocketEnd)
-    ));
-    assert!(matches!(
-        fault("scdc+uds://s.sock/x"),
-        (_, UriFault::SocketName { .. })
-    ));
+    assert!(matches!(fault("scdc+tcp://h:0/x"), (13, UriFault::Port { .. })));
+    assert!(matches!(fault("scdc+tcp://h:65536/x"), (13, UriFault::Port { .. })));
+    assert!(matches!(fault("scdc+tcp://h:+1/x"), (13, UriFault::Port { .. })));
+    assert!(matches!(fault("scdc+tcp://a b/x"), (11, UriFault::Host { .. })));
+    assert!(matches!(fault("scdc+tcp://[::1/x"), (_, UriFault::Host { .. })));
+    assert!(matches!(fault("scdc+tcp://::1/x"), (_, UriFault::Host { .. })));
+    assert!(matches!(fault("scdc+ssh://-oProxyCommand=x/x"), (_, UriFault::Host { .. })));
+    assert!(matches!(fault("scdc+ssh://-x@h/x"), (_, UriFault::User { .. })));
+    assert!(matches!(fault("scdc+uds:///tmp/s/x"), (12, UriFault::SocketEnd)));
+    assert!(matches!(fault("scdc+uds://s.sock/x"), (_, UriFault::SocketName { .. })));
     assert!(matches!(fault("scdc+uds://%2/x"), (11, UriFault::Escape)));
-    assert!(matches!(
-        fault("scdc+uds://"),
-        (_, UriFault::Missing { .. })
-    ));
+    assert!(matches!(fault("scdc+uds://"), (_, UriFault::Missing { .. })));
     assert!(matches!(fault("s3:///"), (_, UriFault::Missing { .. })));
     assert!(matches!(fault("scdc+tcp://h/a\0b"), (14, UriFault::Nul)));
     assert!(matches!(fault("scdc+uds://%2Fa%00/b"), (_, UriFault::Nul)));
@@ -221,10 +128,7 @@ fn named_sockets_resolve_to_the_users_directory() {
         name.resolve(Some("/run/user/7".as_ref()), 7),
         PathBuf::from("/run/user/7/sluice/default.sock")
     );
-    assert_eq!(
-        name.resolve(None, 7),
-        PathBuf::from("/tmp/sluice-7/default.sock")
-    );
+    assert_eq!(name.resolve(None, 7), PathBuf::from("/tmp/sluice-7/default.sock"));
     assert_eq!(
         name.resolve(Some("relative".as_ref()), 7),
         PathBuf::from("/tmp/sluice-7/default.sock")
@@ -241,16 +145,9 @@ fn listen_addresses() {
     assert_eq!(listen("scdc+tcp://h:9"), Ok(tcp("h", 9)));
     assert_eq!(listen("scdc+uds:///tmp/s.sock"), Ok(socket("/tmp/s.sock")));
     assert_eq!(listen("scdc+uds://name"), Ok(named("name")));
-    for bad in [
-        "",
-        "tcp:",
-        "unix:",
-        "5640",
-        "scdc+tcp://h/base",
-        "scdc+ssh://h",
-        "s3://b",
-        "udp:h:1",
-    ] {
+    for bad in
+        ["", "tcp:", "unix:", "5640", "scdc+tcp://h/base", "scdc+ssh://h", "s3://b", "udp:h:1"]
+    {
         assert!(listen(bad).is_err(), "{bad}");
     }
 }

@@ -19,9 +19,7 @@ pub(super) fn name(name: &[u8], source: &Meta) -> Vec<u8> {
     hash.add(&source.mtime.seconds.to_le_bytes());
     hash.add(&source.mtime.nanoseconds.to_le_bytes());
     let tail = format!(".{:016x}", hash.0).into_bytes();
-    let kept = name
-        .len()
-        .min(NAME_BYTES_MAX - 1 - tail.len() - SUFFIX.len());
+    let kept = name.len().min(NAME_BYTES_MAX - 1 - tail.len() - SUFFIX.len());
     [b".", &name[..kept], &tail, SUFFIX].concat()
 }
 
@@ -39,11 +37,7 @@ pub(super) fn resume_at(reader: &Reader, part: &Writer, source_size: u64) -> Out
     let at = len.saturating_sub(RECOPIED_BYTES);
     // A short part is compared where it ends; it costs less than copying it.
     let at = if at == 0 { len } else { at };
-    let count = at.min(if at == len {
-        RECOPIED_BYTES
-    } else {
-        COMPARED_BYTES as u64
-    });
+    let count = at.min(if at == len { RECOPIED_BYTES } else { COMPARED_BYTES as u64 });
     let same = same_bytes(reader, part, at - count, count)?;
     Ok(if same { at } else { 0 })
 }
@@ -111,12 +105,7 @@ mod tests {
         let resumed = |part: &[u8]| {
             std::fs::write(dir.path().join("part"), part).unwrap();
             let reader = place("source").open().unwrap();
-            resume_at(
-                &reader,
-                &place("part").create(0o600).unwrap(),
-                bytes.len() as u64,
-            )
-            .unwrap()
+            resume_at(&reader, &place("part").create(0o600).unwrap(), bytes.len() as u64).unwrap()
         };
         assert_eq!(resumed(&bytes[..2_000_000]), 2_000_000);
         assert_eq!(resumed(&bytes), 3_000_000);

@@ -117,15 +117,8 @@ impl Progress {
             Some(bar) => bar.suspend(show),
             None => show(),
         }
-        let failure = Failure {
-            from: from.to_string(),
-            to: to.to_string(),
-            error,
-        };
-        self.failures
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .push(failure);
+        let failure = Failure { from: from.to_string(), to: to.to_string(), error };
+        self.failures.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(failure);
     }
 
     fn line(&self, text: &dyn Fn() -> String) {
@@ -136,21 +129,14 @@ impl Progress {
 
     /// Tells now and then how far one file is.
     pub(super) fn watch<'a>(&'a self, from: &'a Place, size: u64) -> Watch<'a> {
-        Watch {
-            progress: self,
-            from,
-            size,
-            told: Instant::now(),
-        }
+        Watch { progress: self, from, size, told: Instant::now() }
     }
 
     /// Says what was done.
     pub(crate) fn finish(self, started: Instant) -> Result<ExitCode> {
         let seconds = started.elapsed().as_secs_f64();
-        let failures = self
-            .failures
-            .into_inner()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        let failures =
+            self.failures.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (files, bytes) = (self.files.into_inner(), self.bytes.into_inner());
         let skipped = self.skipped.into_inner();
         if let Some(bar) = &self.bar {
@@ -158,23 +144,13 @@ impl Progress {
         }
         if self.json {
             let resumed = self.resumed.into_inner();
-            let summary = Summary {
-                files,
-                bytes,
-                skipped,
-                resumed,
-                seconds,
-                failed: &failures,
-            };
+            let summary = Summary { files, bytes, skipped, resumed, seconds, failed: &failures };
             let summary = serde_json::to_string(&summary).context("cannot write the summary")?;
             crate::report::tell(format_args!("{summary}"))?;
         } else if self.lines || self.bar.is_some() {
             let rate = bytes_text((bytes as f64 / seconds.max(1e-6)) as u64);
-            let were_there = if skipped > 0 {
-                format!(", {skipped} were there already")
-            } else {
-                String::new()
-            };
+            let were_there =
+                if skipped > 0 { format!(", {skipped} were there already") } else { String::new() };
             let failed = if failures.is_empty() {
                 String::new()
             } else {
@@ -185,11 +161,7 @@ impl Progress {
                 "copied {files} {noun}, {copied} in {seconds:.1} s ({rate}/s){were_there}{failed}"
             ));
         }
-        Ok(if failures.is_empty() {
-            ExitCode::SUCCESS
-        } else {
-            ExitCode::FAILURE
-        })
+        Ok(if failures.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 

@@ -67,10 +67,7 @@ fn from_input(places: &Places, destination: &OsStr, progress: &Progress) -> Resu
         bail!("{to} is a root and not a file's name; append a name")
     };
     // Never resumed, so that the name must only differ from every other copy's: the process tells them apart.
-    let unique = Meta {
-        size: std::process::id().into(),
-        ..nothing()
-    };
+    let unique = Meta { size: std::process::id().into(), ..nothing() };
     let part_place = directory.child(&part::name(&name, &unique));
     let written = (|| {
         let part = part_place.create(0o600).map_err(fail)?;
@@ -110,10 +107,7 @@ fn from_input(places: &Places, destination: &OsStr, progress: &Progress) -> Resu
 }
 
 fn nothing() -> Meta {
-    let never = Moment {
-        seconds: 0,
-        nanoseconds: 0,
-    };
+    let never = Moment { seconds: 0, nanoseconds: 0 };
     Meta {
         mode: 0,
         size: 0,
@@ -149,9 +143,7 @@ fn drain(reader: &Reader, out: &mut dyn Write, progress: &Progress) -> Result<u6
     let mut buffer = vec![0; BUFFER_BYTES];
     let mut offset = 0;
     loop {
-        let count = reader
-            .read_at(&mut buffer, offset)
-            .map_err(CopyError::source("read"))?;
+        let count = reader.read_at(&mut buffer, offset).map_err(CopyError::source("read"))?;
         if count == 0 {
             return Ok(offset);
         }

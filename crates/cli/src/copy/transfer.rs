@@ -115,9 +115,7 @@ pub(super) fn file(
     let reader = from.open().map_err(CopyError::source("read"))?;
     // Two copies of one source at a time may meet in one part file: both write the same bytes at the same places, so it is
     // never emptied, only overwritten.
-    let part_file = part_place
-        .create(0o600)
-        .map_err(CopyError::destination("write"))?;
+    let part_file = part_place.create(0o600).map_err(CopyError::destination("write"))?;
     let start = match resume {
         true => part::resume_at(&reader, &part_file, source.size)
             .map_err(CopyError::destination("check the part of"))?,
@@ -134,9 +132,7 @@ pub(super) fn file(
     let mut buffer = vec![0; room];
     let mut watch = progress.watch(from, source.size);
     loop {
-        let count = reader
-            .read_at(&mut buffer, offset)
-            .map_err(CopyError::source("read"))?;
+        let count = reader.read_at(&mut buffer, offset).map_err(CopyError::source("read"))?;
         if count == 0 {
             break;
         }

@@ -52,23 +52,17 @@ impl Probe {
         };
         let place = StorePlace::Dir(self.dir.clone());
         let stores = vec![StoreSpec::new(b"probe", place, true)?];
-        let settings = Settings {
-            stores,
-            ..Settings::default()
-        };
+        let settings = Settings { stores, ..Settings::default() };
         let mut command = Command::new(path);
         environment(&mut command, &settings, &self.library, patch);
         command.arg("scdc:///probe/file").stdin(Stdio::null());
         let (out, said) = (self.dir.join("out"), self.dir.join("err"));
         command.stdout(create(&out)?).stderr(create(&said)?);
-        let mut child = command
-            .spawn()
-            .with_context(|| format!("cannot start {name}"))?;
+        let mut child = command.spawn().with_context(|| format!("cannot start {name}"))?;
         let started = Instant::now();
         let status = loop {
-            if let Some(status) = child
-                .try_wait()
-                .with_context(|| format!("cannot wait for {name}"))?
+            if let Some(status) =
+                child.try_wait().with_context(|| format!("cannot wait for {name}"))?
             {
                 break status;
             }

@@ -39,11 +39,7 @@ pub(crate) struct Elf {
 }
 
 /// `e_machine` of this build.
-pub(crate) const OWN_MACHINE: u16 = if cfg!(target_arch = "aarch64") {
-    183
-} else {
-    62
-};
+pub(crate) const OWN_MACHINE: u16 = if cfg!(target_arch = "aarch64") { 183 } else { 62 };
 /// `EI_CLASS` of 64-bit files.
 pub(crate) const CLASS_64: u8 = 2;
 const PT_DYNAMIC: u32 = 2;
@@ -76,29 +72,20 @@ impl Image {
         if head.starts_with(b"\x7fELF") {
             return Ok(parse_elf(file, head)?.map_or(Self::Other, Self::Elf));
         }
-        Ok(head
-            .strip_prefix(b"#!")
-            .and_then(parse_script)
-            .unwrap_or(Self::Other))
+        Ok(head.strip_prefix(b"#!").and_then(parse_script).unwrap_or(Self::Other))
     }
 }
 
 fn parse_script(line: &[u8]) -> Option<Image> {
     let line = line.split(|&byte| byte == b'\n').next()?.trim_ascii();
-    let end = line
-        .iter()
-        .position(|byte| matches!(byte, b' ' | b'\t'))
-        .unwrap_or(line.len());
+    let end = line.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(line.len());
     let (interpreter, argument) = line.split_at(end);
     let argument = argument.trim_ascii();
     if interpreter.is_empty() {
         return None;
     }
     let argument = (!argument.is_empty()).then(|| argument.to_vec());
-    Some(Image::Script {
-        interpreter: interpreter.to_vec(),
-        argument,
-    })
+    Some(Image::Script { interpreter: interpreter.to_vec(), argument })
 }
 
 fn parse_elf(file: &File, head: &[u8]) -> io::Result<Option<Elf>> {
@@ -110,21 +97,14 @@ fn parse_elf(file: &File, head: &[u8]) -> io::Result<Option<Elf>> {
     let word = |bytes: &[u8], at: usize, len: usize| -> Option<u64> {
         let field = bytes.get(at..at + len)?;
         let fold = |value: u64, byte: &u8| (value << 8) | u64::from(*byte);
-        Some(if little {
-            field.iter().rev().fold(0, fold)
-        } else {
-            field.iter().fold(0, fold)
-        })
+        Some(if little { field.iter().rev().fold(0, fold) } else { field.iter().fold(0, fold) })
     };
     let header = || {
         let kind = word(head, 16, 2)?;
         let machine = word(head, 18, 2)?;
         // e_phoff, e_phentsize and e_phnum lie behind fields whose width depends on the class.
-        let (offset, sizes_at) = if wide {
-            (word(head, 32, 8)?, 54)
-        } else {
-            (word(head, 28, 4)?, 42)
-        };
+        let (offset, sizes_at) =
+            if wide { (word(head, 32, 8)?, 54) } else { (word(head, 28, 4)?, 42) };
         Some((
             kind as u16,
             machine as u16,
@@ -136,13 +116,7 @@ fn parse_elf(file: &File, head: &[u8]) -> io::Result<Option<Elf>> {
     let Some((kind, machine, table_at, entry_len, count)) = header() else {
         return Ok(None);
     };
-    let mut elf = Elf {
-        class,
-        machine,
-        kind,
-        loader: None,
-        dynamic: false,
-    };
+    let mut elf = Elf { class, machine, kind, loader: None, dynamic: false };
     let mut entry = [0; 56];
     let needed = if wide { 56 } else { 32 };
     if (entry_len as usize) < needed {
@@ -206,10 +180,7 @@ mod tests {
     #[test]
     fn scripts_name_their_interpreter() {
         let script = |line: &str| match image(line.as_bytes()) {
-            Image::Script {
-                interpreter,
-                argument,
-            } => Some((
+            Image::Script { interpreter, argument } => Some((
                 String::from_utf8(interpreter).unwrap(),
                 argument.map(|argument| String::from_utf8(argument).unwrap()),
             )),
@@ -228,9 +199,7 @@ mod tests {
     #[test]
     fn this_very_program_has_a_loader() {
         let own = File::open(std::env::current_exe().unwrap()).unwrap();
-        let Image::Elf(elf) = Image::read(&own).unwrap() else {
-            panic!("no ELF file")
-        };
+        let Image::Elf(elf) = Image::read(&own).unwrap() else { panic!("no ELF file") };
         assert_eq!((elf.class, elf.machine), (CLASS_64, OWN_MACHINE));
         assert!(elf.dynamic && elf.loader.is_some_and(|loader| loader.starts_with(b"/")));
     }

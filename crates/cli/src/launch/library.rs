@@ -25,10 +25,7 @@ pub(crate) fn find() -> Result<PathBuf> {
                 "cannot tell where this program is; set $SLUICE_PRELOAD to libsluice.so",
             )?;
             let dir = own.parent().unwrap_or(Path::new("/"));
-            let places = [
-                dir.join(NAME),
-                dir.parent().unwrap_or(dir).join("lib").join(NAME),
-            ];
+            let places = [dir.join(NAME), dir.parent().unwrap_or(dir).join("lib").join(NAME)];
             let Some(found) = places.iter().find(|path| path.exists()) else {
                 bail!(
                     "the preload library {NAME} is neither beside {} nor in {}; install it there or set $SLUICE_PRELOAD to its path",
@@ -37,9 +34,7 @@ pub(crate) fn find() -> Result<PathBuf> {
                 );
             };
             // Without `..`, as messages and /proc/PID/maps show it.
-            found
-                .canonicalize()
-                .with_context(|| found.display().to_string())?
+            found.canonicalize().with_context(|| found.display().to_string())?
         }
     };
     check(&path)?;
@@ -61,12 +56,7 @@ fn check(path: &Path) -> Result<()> {
             path.display()
         );
     }
-    if path
-        .as_os_str()
-        .as_bytes()
-        .iter()
-        .any(|byte| matches!(byte, b' ' | b':'))
-    {
+    if path.as_os_str().as_bytes().iter().any(|byte| matches!(byte, b' ' | b':')) {
         bail!(
             "the dynamic loader cannot preload {}: its path has a space or a colon; move it",
             path.display()
@@ -79,9 +69,7 @@ fn check(path: &Path) -> Result<()> {
 pub(crate) fn preload(library: &Path, existing: Option<OsString>) -> OsString {
     let existing = existing.unwrap_or_default();
     let mut value = library.as_os_str().as_bytes().to_vec();
-    let others = existing
-        .as_bytes()
-        .split(|byte| matches!(byte, b' ' | b':'));
+    let others = existing.as_bytes().split(|byte| matches!(byte, b' ' | b':'));
     for other in
         others.filter(|other| !other.is_empty() && *other != library.as_os_str().as_bytes())
     {
@@ -101,13 +89,7 @@ mod tests {
             preload(Path::new("/l/libsluice.so"), existing.map(OsString::from))
         };
         assert_eq!(value(None), "/l/libsluice.so");
-        assert_eq!(
-            value(Some("a.so b.so:/c.so")),
-            "/l/libsluice.so:a.so:b.so:/c.so"
-        );
-        assert_eq!(
-            value(Some("/x.so:/l/libsluice.so")),
-            "/l/libsluice.so:/x.so"
-        );
+        assert_eq!(value(Some("a.so b.so:/c.so")), "/l/libsluice.so:a.so:b.so:/c.so");
+        assert_eq!(value(Some("/x.so:/l/libsluice.so")), "/l/libsluice.so:/x.so");
     }
 }

@@ -64,20 +64,10 @@ impl Refusal {
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Missing {
-                program,
-                wanted_by: None,
-            } => {
-                write!(
-                    f,
-                    "{}: no such program; check the name and $PATH",
-                    program.display()
-                )
+            Self::Missing { program, wanted_by: None } => {
+                write!(f, "{}: no such program; check the name and $PATH", program.display())
             }
-            Self::Missing {
-                program,
-                wanted_by: Some(script),
-            } => {
+            Self::Missing { program, wanted_by: Some(script) } => {
                 write!(
                     f,
                     "{}: its interpreter {} does not exist; correct the first line",
@@ -119,10 +109,8 @@ impl std::fmt::Display for Refusal {
 
 /// Finds `program` as execvp(3) does and makes sure that everything started on the way to it can be carried.
 pub(crate) fn check(program: &OsStr) -> Result<PathBuf, Refusal> {
-    let path = find(program).ok_or_else(|| Refusal::Missing {
-        program: program.to_owned(),
-        wanted_by: None,
-    })?;
+    let path = find(program)
+        .ok_or_else(|| Refusal::Missing { program: program.to_owned(), wanted_by: None })?;
     check_image(&path, 0)?;
     Ok(path)
 }
@@ -160,10 +148,7 @@ fn may_execute(path: &Path) -> bool {
 }
 
 fn check_image(path: &Path, scripts: usize) -> Result<(), Refusal> {
-    let stop = |error: io::Error| Refusal::Unstartable {
-        path: path.to_path_buf(),
-        error,
-    };
+    let stop = |error: io::Error| Refusal::Unstartable { path: path.to_path_buf(), error };
     let metadata = path.metadata().map_err(stop)?;
     if metadata.is_dir() {
         return Err(stop(io::ErrorKind::IsADirectory.into()));
@@ -171,12 +156,7 @@ fn check_image(path: &Path, scripts: usize) -> Result<(), Refusal> {
     if !may_execute(path) {
         return Err(stop(io::ErrorKind::PermissionDenied.into()));
     }
-    let refuse = |why| {
-        Err(Refusal::Uncarried {
-            path: path.to_path_buf(),
-            why,
-        })
-    };
+    let refuse = |why| Err(Refusal::Uncarried { path: path.to_path_buf(), why });
     // Privileged programs are often unreadable as well: say what matters.
     let privileged = privilege(path, &metadata);
     let file = match (File::open(path), privileged) {
@@ -192,10 +172,7 @@ fn check_image(path: &Path, scripts: usize) -> Result<(), Refusal> {
         Image::Script { .. } if scripts >= SCRIPTS_MAX => {
             Err(stop(io::Error::from_raw_os_error(40)))
         }
-        Image::Script {
-            interpreter,
-            argument,
-        } => {
+        Image::Script { interpreter, argument } => {
             let next = PathBuf::from(OsString::from_vec(interpreter));
             let missing = |program: &OsStr| Refusal::Missing {
                 program: program.to_owned(),
@@ -222,9 +199,7 @@ fn check_image(path: &Path, scripts: usize) -> Result<(), Refusal> {
 
 /// The program that env(1) starts, from its arguments in a `#!` line.
 fn env_program(argument: &[u8]) -> Option<&OsStr> {
-    let words = argument
-        .split(|byte| byte.is_ascii_whitespace())
-        .filter(|word| !word.is_empty());
+    let words = argument.split(|byte| byte.is_ascii_whitespace()).filter(|word| !word.is_empty());
     words
         .into_iter()
         .find(|word| !word.starts_with(b"-") && !word.contains(&b'='))
@@ -257,10 +232,7 @@ fn not_carried(elf: &Elf) -> Option<NotCarried> {
 /// capabilities for the real root, leave the program unprivileged.
 fn privilege(path: &Path, metadata: &Metadata) -> Option<&'static str> {
     let mode = metadata.permissions().mode();
-    let (uid, gid) = (
-        rustix::process::getuid().as_raw(),
-        rustix::process::getgid().as_raw(),
-    );
+    let (uid, gid) = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     if mode & 0o4000 != 0 && metadata.uid() != uid {
         return Some("the set-user-id bit");
     }
@@ -289,24 +261,14 @@ mod tests {
 
     #[test]
     fn only_glibc_programs_of_this_machine_are_carried() {
-        assert_eq!(
-            not_carried(&elf(Some(b"/lib64/ld-linux-x86-64.so.2"))),
-            None
-        );
+        assert_eq!(not_carried(&elf(Some(b"/lib64/ld-linux-x86-64.so.2"))), None);
         assert_eq!(not_carried(&elf(None)), Some(NotCarried::Static));
         assert!(matches!(
             not_carried(&elf(Some(b"/lib/ld-musl-x86_64.so.1"))),
             Some(NotCarried::Loader(_))
         ));
-        let other = Elf {
-            machine: 3,
-            class: 1,
-            ..elf(Some(b"/lib/ld-linux.so.2"))
-        };
-        assert_eq!(
-            not_carried(&other),
-            Some(NotCarried::Machine("32-bit x86".into()))
-        );
+        let other = Elf { machine: 3, class: 1, ..elf(Some(b"/lib/ld-linux.so.2")) };
+        assert_eq!(not_carried(&other), Some(NotCarried::Machine("32-bit x86".into())));
     }
 
     #[test]

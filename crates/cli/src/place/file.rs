@@ -128,9 +128,7 @@ pub(crate) struct RemoteOpen {
 
 impl RemoteOpen {
     pub(super) fn new(opened: Opened) -> Self {
-        Self {
-            file: RemoteFile::new(opened),
-        }
+        Self { file: RemoteFile::new(opened) }
     }
 
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Outcome<usize> {
@@ -162,11 +160,7 @@ impl RemoteOpen {
         let mut set = remote::mode_only(mode);
         if let Some((atime, mtime)) = times {
             let times = remote::times_only(atime, mtime);
-            set = SetAttributes {
-                valid: set.valid | times.valid,
-                mode,
-                ..times
-            };
+            set = SetAttributes { valid: set.valid | times.valid, mode, ..times };
         }
         Ok(self.file.set_attributes(&set)?)
     }

@@ -11,19 +11,12 @@ use std::time::{Duration, SystemTime};
 use super::{Meta, Moment};
 
 pub(super) fn stat(path: &Path, follow: bool) -> io::Result<Meta> {
-    Ok(meta(&if follow {
-        fs::metadata(path)?
-    } else {
-        fs::symlink_metadata(path)?
-    }))
+    Ok(meta(&if follow { fs::metadata(path)? } else { fs::symlink_metadata(path)? }))
 }
 
 pub(super) fn meta(found: &fs::Metadata) -> Meta {
     // The kernel keeps nanoseconds below 10^9.
-    let moment = |seconds, nanoseconds: i64| Moment {
-        seconds,
-        nanoseconds: nanoseconds as u32,
-    };
+    let moment = |seconds, nanoseconds: i64| Moment { seconds, nanoseconds: nanoseconds as u32 };
     Meta {
         mode: found.mode(),
         size: found.size(),
@@ -39,9 +32,7 @@ pub(super) fn meta(found: &fs::Metadata) -> Meta {
 }
 
 pub(super) fn list(path: &Path) -> io::Result<Vec<Vec<u8>>> {
-    fs::read_dir(path)?
-        .map(|entry| Ok(entry?.file_name().into_vec()))
-        .collect()
+    fs::read_dir(path)?.map(|entry| Ok(entry?.file_name().into_vec())).collect()
 }
 
 pub(super) fn read_link(path: &Path) -> io::Result<Vec<u8>> {
@@ -75,9 +66,7 @@ pub(super) fn set_times(path: &Path, atime: Moment, mtime: Moment) -> io::Result
 }
 
 pub(super) fn file_times(atime: Moment, mtime: Moment) -> io::Result<FileTimes> {
-    Ok(FileTimes::new()
-        .set_accessed(system_time(atime)?)
-        .set_modified(system_time(mtime)?))
+    Ok(FileTimes::new().set_accessed(system_time(atime)?).set_modified(system_time(mtime)?))
 }
 
 fn system_time(moment: Moment) -> io::Result<SystemTime> {
@@ -96,11 +85,5 @@ pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
 }
 
 pub(super) fn create(path: &Path, mode: u32) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(mode)
-        .open(path)
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(mode).open(path)
 }

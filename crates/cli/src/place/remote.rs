@@ -20,10 +20,7 @@ pub(crate) struct Sessions {
 
 impl Sessions {
     pub(crate) fn new(settings: &Settings) -> Self {
-        Self {
-            settings: settings.clone(),
-            open: Mutex::default(),
-        }
+        Self { settings: settings.clone(), open: Mutex::default() }
     }
 
     /// The session with a service. Nothing is sent yet.
@@ -57,11 +54,7 @@ pub(crate) struct Remote {
 
 impl Remote {
     pub(super) fn new(session: Arc<Session>, uri: Uri, shown: Vec<u8>) -> Self {
-        Self {
-            session,
-            uri,
-            shown,
-        }
+        Self { session, uri, shown }
     }
 
     pub(crate) fn uri(&self) -> &Uri {
@@ -78,34 +71,20 @@ impl Remote {
             shown.push(b'/');
         }
         shown.extend_from_slice(name);
-        Self {
-            session: Arc::clone(&self.session),
-            uri: self.uri.join(name),
-            shown,
-        }
+        Self { session: Arc::clone(&self.session), uri: self.uri.join(name), shown }
     }
 
     pub(super) fn parent(&self) -> Option<Self> {
         let path = self.uri.path.parent()?;
-        let uri = Uri {
-            endpoint: self.uri.endpoint.clone(),
-            path,
-        };
+        let uri = Uri { endpoint: self.uri.endpoint.clone(), path };
         // What the user wrote, if it has a parent that means the same.
-        let shown = match self
-            .file_name()
-            .and_then(|name| self.shown.strip_suffix(&name[..]))
-        {
+        let shown = match self.file_name().and_then(|name| self.shown.strip_suffix(&name[..])) {
             Some(above) if above.ends_with(b"/") && above.len() > 1 && !above.ends_with(b"://") => {
                 above[..above.len() - 1].to_vec()
             }
             _ => uri.to_bytes(),
         };
-        Some(Self {
-            session: Arc::clone(&self.session),
-            uri,
-            shown,
-        })
+        Some(Self { session: Arc::clone(&self.session), uri, shown })
     }
 
     pub(super) fn file_name(&self) -> Option<Vec<u8>> {
@@ -121,10 +100,7 @@ impl Remote {
     }
 
     pub(super) fn list(&self) -> Outcome<Vec<Vec<u8>>> {
-        let handle = self
-            .session
-            .open(self.at(), OpenFlags::DIRECTORY, 0)?
-            .handle;
+        let handle = self.session.open(self.at(), OpenFlags::DIRECTORY, 0)?.handle;
         let mut names = Vec::new();
         let mut cookie = 0;
         loop {
@@ -164,22 +140,15 @@ impl Remote {
     }
 
     pub(super) fn set_mode(&self, mode: u32) -> Outcome<()> {
-        Ok(self
-            .session
-            .set_attributes(self.at(), true, &mode_only(mode))?)
+        Ok(self.session.set_attributes(self.at(), true, &mode_only(mode))?)
     }
 
     pub(super) fn set_times(&self, atime: Moment, mtime: Moment) -> Outcome<()> {
-        Ok(self
-            .session
-            .set_attributes(self.at(), true, &times_only(atime, mtime))?)
+        Ok(self.session.set_attributes(self.at(), true, &times_only(atime, mtime))?)
     }
 
     pub(super) fn sync_directory(&self) -> Outcome<()> {
-        let handle = self
-            .session
-            .open(self.at(), OpenFlags::DIRECTORY, 0)?
-            .handle;
+        let handle = self.session.open(self.at(), OpenFlags::DIRECTORY, 0)?.handle;
         let synced = handle.sync(false);
         handle.close();
         Ok(synced?)
@@ -203,20 +172,14 @@ impl Remote {
 
     pub(super) fn create(&self, mode: u32) -> Outcome<RemoteOpen> {
         let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE;
-        Ok(RemoteOpen::new(self.session.open(
-            self.at(),
-            flags,
-            mode & !umask(),
-        )?))
+        Ok(RemoteOpen::new(self.session.open(self.at(), flags, mode & !umask())?))
     }
 }
 
 pub(super) fn meta(found: &Attributes) -> Meta {
     // Seconds before 1970 wrap on the wire.
-    let moment = |time: Time| Moment {
-        seconds: time.seconds as i64,
-        nanoseconds: time.nanoseconds as u32,
-    };
+    let moment =
+        |time: Time| Moment { seconds: time.seconds as i64, nanoseconds: time.nanoseconds as u32 };
     Meta {
         mode: found.mode,
         size: found.size,
@@ -232,11 +195,7 @@ pub(super) fn meta(found: &Attributes) -> Meta {
 }
 
 pub(super) fn mode_only(mode: u32) -> SetAttributes {
-    SetAttributes {
-        valid: SetattrMask::MODE,
-        mode,
-        ..SetAttributes::default()
-    }
+    SetAttributes { valid: SetattrMask::MODE, mode, ..SetAttributes::default() }
 }
 
 pub(super) fn times_only(atime: Moment, mtime: Moment) -> SetAttributes {
@@ -246,12 +205,7 @@ pub(super) fn times_only(atime: Moment, mtime: Moment) -> SetAttributes {
     };
     let valid =
         SetattrMask::ATIME | SetattrMask::ATIME_SET | SetattrMask::MTIME | SetattrMask::MTIME_SET;
-    SetAttributes {
-        valid,
-        atime: time(atime),
-        mtime: time(mtime),
-        ..SetAttributes::default()
-    }
+    SetAttributes { valid, atime: time(atime), mtime: time(mtime), ..SetAttributes::default() }
 }
 
 /// The process's umask: services take a mode as it is.
@@ -261,8 +215,6 @@ pub(crate) fn umask() -> u32 {
         // umask(2) only sets; /proc tells without a moment in which files of other threads get the wrong mode.
         let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
         let field = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-        field
-            .and_then(|text| u32::from_str_radix(text.trim(), 8).ok())
-            .unwrap_or(0o022)
+        field.and_then(|text| u32::from_str_radix(text.trim(), 8).ok()).unwrap_or(0o022)
     })
 }

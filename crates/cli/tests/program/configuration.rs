@@ -15,11 +15,7 @@ fn a_wrong_file_is_told_by_line_and_nearest_key() {
         file.display()
     );
     assert_eq!(said, expected);
-    assert!(
-        run(["ls", "--config", "/no/such.toml"])
-            .fails(1)
-            .contains("/no/such.toml (--config)")
-    );
+    assert!(run(["ls", "--config", "/no/such.toml"]).fails(1).contains("/no/such.toml (--config)"));
 }
 
 #[test]
@@ -71,23 +67,11 @@ fn the_strongest_source_wins() {
 fn doctor_reaches_every_route_and_says_which_is_broken() {
     let served = Served::new();
     let good = format!("/good={}", served.uri("d"));
-    let ran = run([
-        "doctor",
-        "--json",
-        "--map",
-        &good,
-        "--map",
-        "/etc=scdc+tcp://127.0.0.1:1/x",
-    ]);
+    let ran = run(["doctor", "--json", "--map", &good, "--map", "/etc=scdc+tcp://127.0.0.1:1/x"]);
     assert_eq!(ran.status, Some(1));
     let findings: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
     let routes = findings["routes"].as_array().unwrap();
-    let route = |prefix: &str| {
-        routes
-            .iter()
-            .find(|route| route["prefix"] == prefix)
-            .unwrap()
-    };
+    let route = |prefix: &str| routes.iter().find(|route| route["prefix"] == prefix).unwrap();
     assert_eq!(route("/good")["ok"], true);
     assert!(route("/good")["round_trip_ms"].as_f64().unwrap() > 0.0);
     assert_eq!(route("/etc")["ok"], false);
@@ -103,9 +87,7 @@ fn completions_and_pages_know_every_command() {
     let page = run(["man"]).ok();
     let dir = tempfile::tempdir().unwrap();
     run(["man", dir.path().join("man1").to_str().unwrap()]).ok();
-    for command in [
-        "run", "serve", "ls", "cat", "cp", "rm", "stat", "mkdir", "doctor",
-    ] {
+    for command in ["run", "serve", "ls", "cat", "cp", "rm", "stat", "mkdir", "doctor"] {
         assert!(
             script.contains(&format!("sluice__subcmd__{command}"))
                 || script.contains(&format!("sluice__{command}"))

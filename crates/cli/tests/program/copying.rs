@@ -10,13 +10,8 @@ use crate::support::{Served, noise, run, run_with_input, sluice};
 
 /// The one part file in a directory.
 fn part(dir: &Path) -> Option<std::path::PathBuf> {
-    let names = fs::read_dir(dir)
-        .unwrap()
-        .map(|entry| entry.unwrap().path());
-    names.into_iter().find(|path| {
-        path.to_str()
-            .is_some_and(|name| name.ends_with(".sluice-part"))
-    })
+    let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    names.into_iter().find(|path| path.to_str().is_some_and(|name| name.ends_with(".sluice-part")))
 }
 
 #[test]
@@ -28,11 +23,8 @@ fn every_direction_is_byte_identical_and_keeps_mode_and_time() {
     fs::set_permissions(&source, fs::Permissions::from_mode(0o750)).unwrap();
     let then = SystemTime::UNIX_EPOCH + Duration::new(1_234_567_890, 123_456_789);
     fs::File::open(&source).unwrap().set_modified(then).unwrap();
-    let (back, there, further) = (
-        served.beside("back"),
-        served.uri("d/there"),
-        served.uri("m/further"),
-    );
+    let (back, there, further) =
+        (served.beside("back"), served.uri("d/there"), served.uri("m/further"));
     run(["cp", source.to_str().unwrap(), &there]).ok();
     run(["cp", &there, &further]).ok();
     run(["cp", &further, back.to_str().unwrap()]).ok();
@@ -56,11 +48,7 @@ fn trees_are_copied_with_links_and_empty_directories() {
     std::os::unix::fs::symlink("../7", tree.join("a/b/link")).unwrap();
     fs::set_permissions(tree.join("a/b"), fs::Permissions::from_mode(0o555)).unwrap();
     let tree = tree.to_str().unwrap();
-    assert!(
-        run(["cp", tree, &served.uri("d/")])
-            .fails(1)
-            .contains("use -r")
-    );
+    assert!(run(["cp", tree, &served.uri("d/")]).fails(1).contains("use -r"));
     run(["cp", "-r", "--jobs", "8", tree, &served.uri("m/")]).ok();
     run(["cp", "-r", &served.uri("m/tree"), &served.uri("d/copy")]).ok();
     let differences = std::process::Command::new("diff")
@@ -68,25 +56,12 @@ fn trees_are_copied_with_links_and_empty_directories() {
         .arg(served.local("copy"))
         .output()
         .unwrap();
-    assert!(
-        differences.status.success(),
-        "{}",
-        String::from_utf8_lossy(&differences.stdout)
-    );
-    assert_eq!(
-        fs::read_link(served.local("copy/a/b/link")).unwrap(),
-        Path::new("../7")
-    );
+    assert!(differences.status.success(), "{}", String::from_utf8_lossy(&differences.stdout));
+    assert_eq!(fs::read_link(served.local("copy/a/b/link")).unwrap(), Path::new("../7"));
     assert!(served.local("copy/a/b/empty").is_dir());
-    assert_eq!(
-        fs::metadata(served.local("copy/a/b")).unwrap().mode() & 0o777,
-        0o555
-    );
+    assert_eq!(fs::metadata(served.local("copy/a/b")).unwrap().mode() & 0o777, 0o555);
     let time = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
-    assert_eq!(
-        time(&served.local("copy/a")),
-        time(&Path::new(tree).join("a"))
-    );
+    assert_eq!(time(&served.local("copy/a")), time(&Path::new(tree).join("a")));
 }
 
 #[test]
@@ -96,8 +71,7 @@ fn an_interrupted_copy_never_has_the_final_name_and_goes_on_where_it_stopped() {
     let source = served.beside("source");
     fs::write(&source, &bytes).unwrap();
     let mut copy = sluice();
-    copy.args(["cp", source.to_str().unwrap(), &served.uri("d/target")])
-        .stderr(Stdio::null());
+    copy.args(["cp", source.to_str().unwrap(), &served.uri("d/target")]).stderr(Stdio::null());
     let mut copy = copy.spawn().unwrap();
     let copied = loop {
         let copied = part(&served.local(""))
@@ -106,10 +80,7 @@ fn an_interrupted_copy_never_has_the_final_name_and_goes_on_where_it_stopped() {
         if copied > 100 << 20 {
             break copied;
         }
-        assert!(
-            copy.try_wait().unwrap().is_none(),
-            "it finished before it could be interrupted"
-        );
+        assert!(copy.try_wait().unwrap().is_none(), "it finished before it could be interrupted");
         std::thread::sleep(Duration::from_millis(1));
     };
     copy.kill().unwrap();
@@ -117,35 +88,17 @@ fn an_interrupted_copy_never_has_the_final_name_and_goes_on_where_it_stopped() {
     assert!(!served.local("target").exists());
     assert!(copied < bytes.len() as u64);
 
-    let said = run([
-        "cp",
-        "--resume",
-        "--json",
-        source.to_str().unwrap(),
-        &served.uri("d/target"),
-    ])
-    .ok();
+    let said =
+        run(["cp", "--resume", "--json", source.to_str().unwrap(), &served.uri("d/target")]).ok();
     let summary: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(
-        (&summary["resumed"], &summary["files"]),
-        (&1.into(), &1.into())
-    );
+    assert_eq!((&summary["resumed"], &summary["files"]), (&1.into(), &1.into()));
     assert!(fs::read(served.local("target")).unwrap() == bytes);
     assert_eq!(part(&served.local("")), None);
 
-    let said = run([
-        "cp",
-        "--resume",
-        "--json",
-        source.to_str().unwrap(),
-        &served.uri("d/target"),
-    ])
-    .ok();
+    let said =
+        run(["cp", "--resume", "--json", source.to_str().unwrap(), &served.uri("d/target")]).ok();
     let summary: serde_json::Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(
-        (&summary["skipped"], &summary["files"]),
-        (&1.into(), &0.into())
-    );
+    assert_eq!((&summary["skipped"], &summary["files"]), (&1.into(), &0.into()));
 }
 
 #[test]
@@ -155,11 +108,7 @@ fn a_part_of_another_source_is_not_continued() {
     fs::write(&source, noise(1 << 20)).unwrap();
     let mut copy = sluice();
     // A file size limit interrupts the copy in the middle.
-    copy.args([
-        "cp",
-        source.to_str().unwrap(),
-        served.beside("target").to_str().unwrap(),
-    ]);
+    copy.args(["cp", source.to_str().unwrap(), served.beside("target").to_str().unwrap()]);
     let script = "ulimit -f 512; trap '' XFSZ; exec \"$@\"";
     let limited = std::process::Command::new("sh")
         .args(["-c", script, "sh"])
@@ -195,10 +144,7 @@ fn a_full_or_read_only_place_is_told() {
     fs::write(served.beside("source"), "x").unwrap();
     fs::write(
         served.beside("sluice.toml"),
-        format!(
-            "[stores]\nro = {{ path = {:?}, read_only = true }}",
-            served.local("")
-        ),
+        format!("[stores]\nro = {{ path = {:?}, read_only = true }}", served.local("")),
     )
     .unwrap();
     let config = served.beside("sluice.toml");
@@ -210,18 +156,8 @@ fn a_full_or_read_only_place_is_told() {
         "scdc:///ro/x",
     ])
     .fails(1);
-    assert!(
-        said.contains("scdc:///ro/x") && said.contains("read-only"),
-        "{said}"
-    );
-    run([
-        "cp",
-        "--store",
-        &store,
-        served.beside("source").to_str().unwrap(),
-        "scdc:///s/x",
-    ])
-    .ok();
+    assert!(said.contains("scdc:///ro/x") && said.contains("read-only"), "{said}");
+    run(["cp", "--store", &store, served.beside("source").to_str().unwrap(), "scdc:///s/x"]).ok();
 }
 
 #[test]
@@ -248,30 +184,14 @@ fn wrong_destinations_are_refused_before_anything_is_lost() {
     let (file, dir) = (served.uri("d/f"), served.uri("d/dir"));
     assert!(run(["cp", &file, &file]).fails(1).contains("same file"));
     assert!(run(["cp", &file, &dir]).fails(1).contains("is a directory"));
+    assert!(run(["cp", &file, &file, &file]).fails(1).contains("not a directory"));
+    assert!(run(["cp", &file, &served.uri("d/none/")]).fails(1).contains("mkdir -p"));
     assert!(
-        run(["cp", &file, &file, &file])
-            .fails(1)
-            .contains("not a directory")
+        run(["cp", "-r", &dir, &served.uri("d/dir/f/deeper")]).fails(1).contains("into itself")
     );
+    assert!(run(["cp", "-r", &dir, &file]).fails(1).contains("no directory"));
     assert!(
-        run(["cp", &file, &served.uri("d/none/")])
-            .fails(1)
-            .contains("mkdir -p")
-    );
-    assert!(
-        run(["cp", "-r", &dir, &served.uri("d/dir/f/deeper")])
-            .fails(1)
-            .contains("into itself")
-    );
-    assert!(
-        run(["cp", "-r", &dir, &file])
-            .fails(1)
-            .contains("no directory")
-    );
-    assert!(
-        run(["cp", &served.uri("d/none"), &served.uri("d/x")])
-            .fails(1)
-            .contains("No such file")
+        run(["cp", &served.uri("d/none"), &served.uri("d/x")]).fails(1).contains("No such file")
     );
     assert_eq!(fs::read(served.local("f")).unwrap(), b"content");
 }
@@ -296,21 +216,13 @@ fn a_copy_survives_a_restart_of_the_service() {
     fs::write(served.local("source"), &bytes).unwrap();
     let target = served.beside("target");
     let mut copy = sluice();
-    copy.args([
-        "cp",
-        "--quiet",
-        &served.uri("d/source"),
-        target.to_str().unwrap(),
-    ]);
+    copy.args(["cp", "--quiet", &served.uri("d/source"), target.to_str().unwrap()]);
     let mut copy = copy.spawn().unwrap();
     while part(served.dir.path())
         .and_then(|path| fs::metadata(path).ok())
         .is_none_or(|found| found.len() < 20 << 20)
     {
-        assert!(
-            copy.try_wait().unwrap().is_none(),
-            "it finished before the service was restarted"
-        );
+        assert!(copy.try_wait().unwrap().is_none(), "it finished before the service was restarted");
         std::thread::sleep(Duration::from_millis(1));
     }
     served.restart();

@@ -14,17 +14,9 @@ fn listings_agree_here_and_there() {
     fs::write(served.local(".hidden"), "").unwrap();
     std::os::unix::fs::symlink("b", served.local("a")).unwrap();
     let here = served.local("").display().to_string();
-    for flags in [
-        &["ls"][..],
-        &["ls", "-a"],
-        &["ls", "-l"],
-        &["ls", "-R"],
-        &["ls", "-lR"],
-    ] {
+    for flags in [&["ls"][..], &["ls", "-a"], &["ls", "-l"], &["ls", "-R"], &["ls", "-lR"]] {
         let with = |place: &str| {
-            run(flags.iter().copied().chain([place]))
-                .ok()
-                .replace(place.trim_end_matches('/'), "@")
+            run(flags.iter().copied().chain([place])).ok().replace(place.trim_end_matches('/'), "@")
         };
         assert_eq!(
             with(&here).replace("@/", "@").replace("@sub", "@/sub"),
@@ -62,12 +54,7 @@ fn names_with_any_bytes_are_shown_safely_and_told_in_hexadecimal() {
     assert_eq!(run(["ls", &served.uri("d")]).ok(), "a\\u{1b}[2J\\xff\n");
     let entry: serde_json::Value =
         serde_json::from_str(&run(["ls", "--json", &served.uri("d")]).ok()).unwrap();
-    assert!(
-        entry["path_hex"]
-            .as_str()
-            .unwrap()
-            .ends_with("611b5b324aff")
-    );
+    assert!(entry["path_hex"].as_str().unwrap().ends_with("611b5b324aff"));
 }
 
 #[test]
@@ -77,20 +64,10 @@ fn cat_gives_the_bytes_asked_for() {
     fs::write(served.local("f"), &bytes).unwrap();
     let uri = served.uri("d/f");
     assert_eq!(run_with_input(["cat", &uri], b"").stdout, bytes);
-    let part = run_with_input(
-        ["cat", "--offset", "1MiB", "--length", "1000001", &uri],
-        b"",
-    )
-    .stdout;
+    let part = run_with_input(["cat", "--offset", "1MiB", "--length", "1000001", &uri], b"").stdout;
     assert_eq!(part, bytes[1 << 20..][..1_000_001]);
-    assert_eq!(
-        run_with_input(["cat", "--offset", "4MiB", &uri], b"").stdout,
-        b""
-    );
-    assert_eq!(
-        run_with_input(["cat", "-", &uri, "-"], b"in").stdout,
-        [b"in", &bytes[..]].concat()
-    );
+    assert_eq!(run_with_input(["cat", "--offset", "4MiB", &uri], b"").stdout, b"");
+    assert_eq!(run_with_input(["cat", "-", &uri, "-"], b"in").stdout, [b"in", &bytes[..]].concat());
 }
 
 #[test]
@@ -98,10 +75,7 @@ fn the_same_commands_work_in_process_and_through_a_map() {
     let served = Served::new();
     fs::write(served.local("f"), "content").unwrap();
     let store = format!("s={}", served.local("").display());
-    assert_eq!(
-        run(["cat", "--store", &store, "scdc:///s/f"]).ok(),
-        "content"
-    );
+    assert_eq!(run(["cat", "--store", &store, "scdc:///s/f"]).ok(), "content");
     let map = format!("/far={}", served.uri("d"));
     assert_eq!(run(["cat", "--map", &map, "/far/./f"]).ok(), "content");
     assert_eq!(run(["ls", "--map", &map, "/far"]).ok(), "f\n");
@@ -111,16 +85,8 @@ fn the_same_commands_work_in_process_and_through_a_map() {
 fn directories_are_made_and_removed() {
     let served = Served::new();
     run(["mkdir", &served.uri("d/a")]).ok();
-    assert!(
-        run(["mkdir", &served.uri("d/a")])
-            .fails(1)
-            .contains("File exists")
-    );
-    assert!(
-        run(["mkdir", &served.uri("d/x/y")])
-            .fails(1)
-            .contains("No such file")
-    );
+    assert!(run(["mkdir", &served.uri("d/a")]).fails(1).contains("File exists"));
+    assert!(run(["mkdir", &served.uri("d/x/y")]).fails(1).contains("No such file"));
     run(["mkdir", "-p", &served.uri("d/x/y"), &served.uri("d/a")]).ok();
     assert!(served.local("x/y").is_dir());
     fs::write(served.local("x/y/f"), "").unwrap();
@@ -128,11 +94,7 @@ fn directories_are_made_and_removed() {
     assert!(run(["rm", &served.uri("d/x")]).fails(1).contains("use -r"));
     run(["rm", "-r", &served.uri("d/x")]).ok();
     assert!(!served.local("x").exists() && std::path::Path::new("/etc").exists());
-    assert!(
-        run(["rm", &served.uri("d/x")])
-            .fails(1)
-            .contains("No such file")
-    );
+    assert!(run(["rm", &served.uri("d/x")]).fails(1).contains("No such file"));
     run(["rm", "-f", &served.uri("d/x")]).ok();
     assert!(run(["rm", "-r", &served.uri("")]).fails(1).contains("root"));
 }
@@ -143,16 +105,9 @@ fn errors_name_the_place_the_reason_and_what_to_do() {
     let missing = run(["cat", &served.uri("d/none")]).fails(1);
     assert_eq!(
         missing,
-        format!(
-            "sluice: cannot read {}: No such file or directory\n",
-            served.uri("d/none")
-        )
+        format!("sluice: cannot read {}: No such file or directory\n", served.uri("d/none"))
     );
-    assert!(
-        run(["cat", &served.uri("d")])
-            .fails(1)
-            .contains("Is a directory")
-    );
+    assert!(run(["cat", &served.uri("d")]).fails(1).contains("Is a directory"));
     let unreachable = run(["ls", "scdc+tcp://127.0.0.1:1/x"]).fails(1);
     assert!(
         unreachable.contains("127.0.0.1:1")
@@ -162,19 +117,13 @@ fn errors_name_the_place_the_reason_and_what_to_do() {
     let unknown = run(["ls", "scdc+tpc://host/x"]).fails(1);
     assert!(unknown.contains("byte 5") && unknown.contains("did you mean `tcp`"));
     assert!(run(["ls", "scdc:///none"]).fails(1).contains("--store"));
-    assert!(
-        run(["ls", "scdc+ssh://host/x"])
-            .fails(1)
-            .contains("scdc+ssh")
-    );
+    assert!(run(["ls", "scdc+ssh://host/x"]).fails(1).contains("scdc+ssh"));
 }
 
 #[test]
 fn an_unreachable_service_is_not_an_absent_file() {
     assert!(
-        run(["rm", "-f", "scdc+uds:///nonexistent/x.sock/f"])
-            .fails(1)
-            .contains("cannot reach")
+        run(["rm", "-f", "scdc+uds:///nonexistent/x.sock/f"]).fails(1).contains("cannot reach")
     );
 }
 

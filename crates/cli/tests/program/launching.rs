@@ -11,24 +11,12 @@ use crate::support::{Ran, sluice};
 /// Any shared library will do where only the launcher is looked at.
 fn some_library() -> String {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
-    let libraries = maps
-        .lines()
-        .filter_map(|line| line.split_whitespace().nth(5));
-    libraries
-        .into_iter()
-        .find(|path| path.contains("libc.so"))
-        .expect("glibc")
-        .to_owned()
+    let libraries = maps.lines().filter_map(|line| line.split_whitespace().nth(5));
+    libraries.into_iter().find(|path| path.contains("libc.so")).expect("glibc").to_owned()
 }
 
 fn run_with(library: &str, arguments: &[&str]) -> Ran {
-    sluice()
-        .env("SLUICE_PRELOAD", library)
-        .arg("run")
-        .args(arguments)
-        .output()
-        .unwrap()
-        .into()
+    sluice().env("SLUICE_PRELOAD", library).arg("run").args(arguments).output().unwrap().into()
 }
 
 fn run(arguments: &[&str]) -> Ran {
@@ -68,16 +56,11 @@ fn the_program_is_told_everything_in_one_variable() {
     ])
     .ok();
     let variable = |name: &str| {
-        out.split('\0')
-            .find_map(|line| line.strip_prefix(&format!("{name}=")))
-            .map(str::to_owned)
+        out.split('\0').find_map(|line| line.strip_prefix(&format!("{name}="))).map(str::to_owned)
     };
     let settings = Settings::from_env(variable("SLUICE_SETTINGS").unwrap().as_bytes()).unwrap();
     assert_eq!(settings.routes.iter().next().unwrap().prefix(), b"/far");
-    assert_eq!(
-        settings.stores[0].place,
-        address::StorePlace::Dir("/relative".into())
-    );
+    assert_eq!(settings.stores[0].place, address::StorePlace::Dir("/relative".into()));
     assert_eq!(settings.client.msize_bytes, 65536);
     assert_eq!(variable("LD_PRELOAD").unwrap(), some_library());
     assert_eq!(variable("SLUICE_PATCH").unwrap(), "0");
@@ -85,31 +68,13 @@ fn the_program_is_told_everything_in_one_variable() {
 
 #[test]
 fn an_inner_run_keeps_the_routes_of_the_outer_one() {
-    let inner = format!(
-        "{} run --map /b=scdc:///y -- env -0",
-        env!("CARGO_BIN_EXE_sluice")
-    );
-    let out = run(&[
-        "--map",
-        "/a=scdc:///x",
-        "--map",
-        "/b=scdc:///x",
-        "--",
-        "sh",
-        "-c",
-        &inner,
-    ])
-    .ok();
-    let value = out
-        .split('\0')
-        .find_map(|line| line.strip_prefix("SLUICE_SETTINGS="))
-        .unwrap();
+    let inner = format!("{} run --map /b=scdc:///y -- env -0", env!("CARGO_BIN_EXE_sluice"));
+    let out =
+        run(&["--map", "/a=scdc:///x", "--map", "/b=scdc:///x", "--", "sh", "-c", &inner]).ok();
+    let value = out.split('\0').find_map(|line| line.strip_prefix("SLUICE_SETTINGS=")).unwrap();
     let settings = Settings::from_env(value.as_bytes()).unwrap();
-    let mut routes: Vec<String> = settings
-        .routes
-        .iter()
-        .map(|route| route.uri().to_string())
-        .collect();
+    let mut routes: Vec<String> =
+        settings.routes.iter().map(|route| route.uri().to_string()).collect();
     routes.sort();
     assert_eq!(routes, ["scdc:///x", "scdc:///y"]);
 }
@@ -117,47 +82,26 @@ fn an_inner_run_keeps_the_routes_of_the_outer_one() {
 #[test]
 fn the_exit_status_and_arguments_are_the_programs() {
     run(&["--", "sh", "-c", "exit 42"]).fails(42);
-    assert_eq!(
-        run(&["printf", "%s|", "-r", "--map", "x y"]).ok(),
-        "-r|--map|x y|"
-    );
+    assert_eq!(run(&["printf", "%s|", "-r", "--map", "x y"]).ok(), "-r|--map|x y|");
 }
 
 #[test]
 fn what_is_not_there_is_127() {
     assert!(
-        run(&["--", "no-such-program"])
-            .fails(127)
-            .contains("no-such-program: no such program")
+        run(&["--", "no-such-program"]).fails(127).contains("no-such-program: no such program")
     );
     run(&["--", "/no/such/program"]).fails(127);
     let dir = tempfile::tempdir().unwrap();
     let script = executable(dir.path(), "script", b"#!/no/such/interpreter\n");
-    assert!(
-        run(&["--", &script])
-            .fails(127)
-            .contains("/no/such/interpreter does not exist")
-    );
-    let script = executable(
-        dir.path(),
-        "env-script",
-        b"#!/usr/bin/env no-such-interpreter\n",
-    );
-    assert!(
-        run(&["--", &script])
-            .fails(127)
-            .contains("no-such-interpreter")
-    );
+    assert!(run(&["--", &script]).fails(127).contains("/no/such/interpreter does not exist"));
+    let script = executable(dir.path(), "env-script", b"#!/usr/bin/env no-such-interpreter\n");
+    assert!(run(&["--", &script]).fails(127).contains("no-such-interpreter"));
 }
 
 #[test]
 fn what_cannot_be_executed_is_126() {
     let dir = tempfile::tempdir().unwrap();
-    assert!(
-        run(&["--", dir.path().to_str().unwrap()])
-            .fails(126)
-            .contains("directory")
-    );
+    assert!(run(&["--", dir.path().to_str().unwrap()]).fails(126).contains("directory"));
     run(&["--", "/etc/passwd"]).fails(126);
 }
 
@@ -167,26 +111,12 @@ fn static_programs_are_refused_with_advice() {
     let program = executable(
         dir.path(),
         "static",
-        &bare_elf(
-            2,
-            if cfg!(target_arch = "aarch64") {
-                183
-            } else {
-                62
-            },
-        ),
+        &bare_elf(2, if cfg!(target_arch = "aarch64") { 183 } else { 62 }),
     );
     let said = run(&["--", &program]).fails(126);
-    assert!(
-        said.contains("statically linked") && said.contains("sluice cp"),
-        "{said}"
-    );
+    assert!(said.contains("statically linked") && said.contains("sluice cp"), "{said}");
     let script = executable(dir.path(), "script", format!("#!{program}\n").as_bytes());
-    assert!(
-        run(&["--", &script])
-            .fails(126)
-            .contains("statically linked")
-    );
+    assert!(run(&["--", &script]).fails(126).contains("statically linked"));
 }
 
 #[test]
@@ -246,35 +176,17 @@ fn a_missing_or_wrong_library_is_told_and_nothing_is_started() {
     let touched = dir.path().join("touched");
     let touch = ["--", "touch", touched.to_str().unwrap()];
     assert!(
-        run_with("/no/libsluice.so", &touch)
-            .fails(125)
-            .contains("cannot read the preload library")
+        run_with("/no/libsluice.so", &touch).fails(125).contains("cannot read the preload library")
     );
-    assert!(
-        run_with("/etc/passwd", &touch)
-            .fails(125)
-            .contains("not a shared library")
-    );
+    assert!(run_with("/etc/passwd", &touch).fails(125).contains("not a shared library"));
     let spaced = dir.path().join("a b.so");
     fs::copy(some_library(), &spaced).unwrap();
-    assert!(
-        run_with(spaced.to_str().unwrap(), &touch)
-            .fails(125)
-            .contains("a space or a colon")
-    );
+    assert!(run_with(spaced.to_str().unwrap(), &touch).fails(125).contains("a space or a colon"));
     assert!(!touched.exists());
 }
 
 #[test]
 fn a_malformed_map_starts_nothing() {
-    assert!(
-        run(&["--map", "/far", "--", "true"])
-            .fails(125)
-            .contains("write PREFIX=URI")
-    );
-    assert!(
-        run(&["--map", "far=scdc:///x", "--", "true"])
-            .fails(125)
-            .contains("absolute path")
-    );
+    assert!(run(&["--map", "/far", "--", "true"]).fails(125).contains("write PREFIX=URI"));
+    assert!(run(&["--map", "far=scdc:///x", "--", "true"]).fails(125).contains("absolute path"));
 }

@@ -10,19 +10,12 @@ use tempfile::TempDir;
 /// A `sluice` with an environment of its own.
 pub(crate) fn sluice() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sluice"));
-    for variable in [
-        "SLUICE_CONFIG",
-        "SLUICE_SETTINGS",
-        "SLUICE_PRELOAD",
-        "SLUICE_PATCH",
-        "LD_PRELOAD",
-    ] {
+    for variable in
+        ["SLUICE_CONFIG", "SLUICE_SETTINGS", "SLUICE_PRELOAD", "SLUICE_PATCH", "LD_PRELOAD"]
+    {
         command.env_remove(variable);
     }
-    command
-        .env("HOME", "/nonexistent")
-        .env("XDG_CONFIG_HOME", "/nonexistent")
-        .current_dir("/");
+    command.env("HOME", "/nonexistent").env("XDG_CONFIG_HOME", "/nonexistent").current_dir("/");
     command
 }
 
@@ -62,12 +55,7 @@ impl Ran {
 
 /// Runs `sluice` with arguments.
 pub(crate) fn run<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Ran {
-    sluice()
-        .args(arguments)
-        .stdin(Stdio::null())
-        .output()
-        .expect("sluice starts")
-        .into()
+    sluice().args(arguments).stdin(Stdio::null()).output().expect("sluice starts").into()
 }
 
 /// Runs `sluice` with arguments and an input.
@@ -76,11 +64,7 @@ pub(crate) fn run_with_input<I: AsRef<OsStr>>(
     input: &[u8],
 ) -> Output {
     let mut command = sluice();
-    command
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("sluice starts");
     let mut stdin = child.stdin.take().expect("it is piped");
     std::thread::scope(|scope| {
@@ -105,10 +89,7 @@ pub(crate) struct Service {
 impl Service {
     /// Starts a service and waits until it listens.
     pub(crate) fn start(mut command: Command) -> Self {
-        let mut child = command
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("sluice starts");
+        let mut child = command.stdout(Stdio::piped()).spawn().expect("sluice starts");
         let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
         let mut uris = Vec::new();
         for line in lines.by_ref() {
@@ -160,10 +141,7 @@ impl Served {
         let mut command = sluice();
         let named = |name: &str| format!("{name}={}", dir.join("data").display());
         command.arg("serve").args([named("d"), "m=mem:".into()]);
-        command.args([
-            "--listen",
-            &format!("unix:{}", dir.join("s.sock").display()),
-        ]);
+        command.args(["--listen", &format!("unix:{}", dir.join("s.sock").display())]);
         Service::start(command)
     }
 

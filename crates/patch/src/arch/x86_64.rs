@@ -45,11 +45,7 @@ pub(crate) fn read_entry(
     address: usize,
     is_size_known: bool,
 ) -> Result<Entry, PatchError> {
-    let body = if is_size_known {
-        body
-    } else {
-        &body[..find_end(body, address)?]
-    };
+    let body = if is_size_known { body } else { &body[..find_end(body, address)?] };
     if let Some(entry) = read_simple(body, address) {
         return Ok(entry);
     }
@@ -83,21 +79,15 @@ fn read_simple(body: &[u8], address: usize) -> Option<Entry> {
         from += instruction.length;
         if let Kind::RipRelative { displacement_at } = instruction.kind {
             let displacement = read_i32(body, from - instruction.length + displacement_at);
-            let reads_own_code = from
-                .checked_add_signed(displacement as isize)
-                .is_some_and(|operand| operand < end);
+            let reads_own_code =
+                from.checked_add_signed(displacement as isize).is_some_and(|operand| operand < end);
             if reads_own_code {
                 return None;
             }
         }
     }
     let moved = Moved::Simple(body[..end].to_vec(), instructions);
-    let entry = Entry {
-        jump_offset,
-        moved_end: end,
-        moved,
-        address: address as u64,
-    };
+    let entry = Entry { jump_offset, moved_end: end, moved, address: address as u64 };
     (!may_branch_below(body, end)).then_some(entry)
 }
 
@@ -208,11 +198,7 @@ fn check_first(
         Code::Pushq_imm32 | Code::Pushq_imm8 => {
             let second =
                 Decoder::with_ip(64, &body[next..], first.next_ip(), DecoderOptions::NONE).decode();
-            if second.code() == Code::Jmp_rel32_64 {
-                Err(PatchError::PltStub)
-            } else {
-                Ok(())
-            }
+            if second.code() == Code::Jmp_rel32_64 { Err(PatchError::PltStub) } else { Ok(()) }
         }
         _ => Ok(()),
     }
@@ -258,9 +244,9 @@ impl Entry {
     /// The code of a trampoline at `address`: the moved instructions and a jump to the rest of the function.
     pub(crate) fn trampoline(&self, address: usize) -> Result<Vec<u8>, PatchError> {
         match &self.moved {
-            Moved::Simple(bytes, instructions) => self
-                .move_simple(bytes, instructions, address)
-                .ok_or(PatchError::OutOfReach),
+            Moved::Simple(bytes, instructions) => {
+                self.move_simple(bytes, instructions, address).ok_or(PatchError::OutOfReach)
+            }
             Moved::General(instructions) => self.move_general(instructions, address),
         }
     }
@@ -277,9 +263,7 @@ impl Entry {
             let next = from + instruction.length;
             let displacement_to = |target: u64, code: &[u8], length: usize| {
                 let moved_next = (address + code.len() + length) as u64;
-                i32::try_from(target.wrapping_sub(moved_next) as i64)
-                    .ok()
-                    .map(i32::to_le_bytes)
+                i32::try_from(target.wrapping_sub(moved_next) as i64).ok().map(i32::to_le_bytes)
             };
             let next_address = self.address + next as u64;
             match instruction.kind {
@@ -295,10 +279,7 @@ impl Entry {
                     code.extend_from_slice(&field);
                     code.extend_from_slice(&bytes[at + 4..next]);
                 }
-                Kind::ShortBranch {
-                    condition,
-                    displacement,
-                } => {
+                Kind::ShortBranch { condition, displacement } => {
                     const NEAR_BRANCH_BYTES: usize = 6; // 0f 8x rel32
                     let target = next_address.wrapping_add_signed(i64::from(displacement));
                     let field = displacement_to(target, &code, NEAR_BRANCH_BYTES)?;
@@ -381,10 +362,8 @@ mod tests {
             );
             general.check_branches(body).unwrap();
             let trampoline_address = segment.start - (100 << 20);
-            let (ours, theirs) = (
-                simple.trampoline(trampoline_address),
-                general.trampoline(trampoline_address),
-            );
+            let (ours, theirs) =
+                (simple.trampoline(trampoline_address), general.trampoline(trampoline_address));
             // Equality of instructions is that of meaning: an instruction may have several encodings.
             let read_again = |code: &[u8]| -> Vec<Instruction> {
                 Decoder::with_ip(64, code, trampoline_address as u64, DecoderOptions::NONE)
@@ -411,10 +390,7 @@ mod tests {
         let code = [0x80, 0x3d, 0, 0, 0, 0, 0, 0xc3]; // cmp byte ptr [rip], 0; ret
         let entry = read_entry(&code, 0x10_0000_0000, true).unwrap();
         assert!(entry.trampoline(0x10_7000_0000).is_ok());
-        assert_eq!(
-            entry.trampoline(0x20_0000_0000),
-            Err(PatchError::OutOfReach)
-        );
+        assert_eq!(entry.trampoline(0x20_0000_0000), Err(PatchError::OutOfReach));
         assert_eq!(entry_jump(0x10_0000_0000, 0x20_0000_0000), None);
     }
 }

@@ -18,15 +18,8 @@ pub(crate) fn in_child(test_name: &str, body: impl FnOnce()) {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
-    assert!(
-        output.status.success(),
-        "{test_name} in a child: {}\n{text}",
-        output.status
-    );
-    assert!(
-        text.contains("1 passed"),
-        "the child must have run the test\n{text}"
-    );
+    assert!(output.status.success(), "{test_name} in a child: {}\n{text}", output.status);
+    assert!(text.contains("1 passed"), "the child must have run the test\n{text}");
     print!("{text}");
 }
 
@@ -35,10 +28,7 @@ pub(crate) fn assert_no_page_is_writable_and_executable() {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     for line in maps.lines() {
         let permissions = line.split(' ').nth(1).unwrap();
-        assert!(
-            !(permissions.contains('w') && permissions.contains('x')),
-            "{line}"
-        );
+        assert!(!(permissions.contains('w') && permissions.contains('x')), "{line}");
     }
 }
 
@@ -51,11 +41,7 @@ pub(crate) fn permissions_at(address: *const u8) -> String {
         let parse = |text| usize::from_str_radix(text, 16).unwrap();
         (parse(start)..parse(end)).contains(&(address as usize))
     });
-    line.expect("a mapped address")
-        .split(' ')
-        .nth(1)
-        .unwrap()
-        .to_owned()
+    line.expect("a mapped address").split(' ').nth(1).unwrap().to_owned()
 }
 
 /// The calling thread's errno.

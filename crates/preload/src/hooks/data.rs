@@ -123,10 +123,11 @@ fn write_v2(
         }
     };
     let written = write_vector(fd, vectors, count, at);
-    if flags & (libc::RWF_DSYNC | libc::RWF_SYNC) != 0 && matches!(written, Outcome::Handled(_)) {
-        if let Err(errno) = ops::sync(fd, flags & libc::RWF_SYNC == 0) {
-            return Outcome::Fail(errno);
-        }
+    if flags & (libc::RWF_DSYNC | libc::RWF_SYNC) != 0
+        && matches!(written, Outcome::Handled(_))
+        && let Err(errno) = ops::sync(fd, flags & libc::RWF_SYNC == 0)
+    {
+        return Outcome::Fail(errno);
     }
     written
 }

@@ -27,7 +27,8 @@ unsafe extern "C-unwind" fn dup<H: super::Named>(old: c_int) -> c_int {
 
 /// dup2(2).
 unsafe extern "C-unwind" fn dup2<H: super::Named>(old: c_int, new: c_int) -> c_int {
-    let closed = if old != new && is_ours(new) && is_open(old) { ops::replaced(new) } else { Ok(()) };
+    let closed =
+        if old != new && is_ours(new) && is_open(old) { ops::replaced(new) } else { Ok(()) };
     // SAFETY: the program's own arguments.
     let result = unsafe { original!(H: fn(c_int, c_int) -> c_int)(old, new) };
     reported(closed, if old == new { result } else { duplicated(old, result) })
@@ -35,7 +36,8 @@ unsafe extern "C-unwind" fn dup2<H: super::Named>(old: c_int, new: c_int) -> c_i
 
 /// dup3(2).
 unsafe extern "C-unwind" fn dup3<H: super::Named>(old: c_int, new: c_int, flags: c_int) -> c_int {
-    let closed = if old != new && is_ours(new) && is_open(old) { ops::replaced(new) } else { Ok(()) };
+    let closed =
+        if old != new && is_ours(new) && is_open(old) { ops::replaced(new) } else { Ok(()) };
     // SAFETY: the program's own arguments.
     let result = unsafe { original!(H: fn(c_int, c_int, c_int) -> c_int)(old, new, flags) };
     reported(closed, duplicated(old, result))
@@ -57,7 +59,11 @@ fn is_open(fd: c_int) -> bool {
 }
 
 /// fcntl(2). The third argument is passed on as a register's width, whatever it is.
-unsafe extern "C-unwind" fn fcntl<H: super::Named>(fd: c_int, command: c_int, argument: usize) -> c_int {
+unsafe extern "C-unwind" fn fcntl<H: super::Named>(
+    fd: c_int,
+    command: c_int,
+    argument: usize,
+) -> c_int {
     // SAFETY: the program's own arguments, in the registers they came in.
     let pass = || unsafe { original!(H: fn(c_int, c_int, usize) -> c_int)(fd, command, argument) };
     if !is_ours(fd) {
@@ -111,7 +117,9 @@ fn device_control(fd: c_int, request: c_ulong, argument: *mut c_void) -> Result<
             let offset = all_ops::data::seek(fd, 0, libc::SEEK_CUR)? as u64;
             let left = size.saturating_sub(offset).min(c_int::MAX as u64) as c_int;
             // SAFETY: FIONREAD takes a pointer to an int.
-            unsafe { argument.cast::<c_int>().as_mut() }.map(|to| *to = left).ok_or(Errno::EFAULT)?;
+            unsafe { argument.cast::<c_int>().as_mut() }
+                .map(|to| *to = left)
+                .ok_or(Errno::EFAULT)?;
             Ok(0)
         }
         libc::FIONBIO | libc::FIOASYNC => Ok(0),

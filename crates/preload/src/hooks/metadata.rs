@@ -7,8 +7,8 @@ use p9::Errno;
 use super::data::{buffer, data};
 use super::{Named, hooks, original};
 use crate::context::{Located, Place, locate, may_be_far};
-use crate::ops::metadata as ops;
 use crate::install::{Technique, technique};
+use crate::ops::metadata as ops;
 use crate::outcome::{CReturn, Outcome, guarded};
 use crate::table::is_ours;
 
@@ -529,9 +529,13 @@ unsafe fn stat_here<H: Named>(path: Path, to: *mut libc::stat64, flags: c_int) -
     unsafe {
         match technique() {
             Technique::Patching => {
-                let call = names::fstatat64::original().function::<
-                    unsafe extern "C-unwind" fn(c_int, Path, *mut libc::stat64, c_int) -> c_int,
-                >();
+                let call = names::fstatat64::original().function::<unsafe extern "C-unwind" fn(
+                    c_int,
+                    Path,
+                    *mut libc::stat64,
+                    c_int,
+                )
+                    -> c_int>();
                 call(CWD, path, to, flags)
             }
             Technique::None | Technique::Interposing => {
@@ -572,7 +576,6 @@ unsafe extern "C-unwind" fn lstat_path<H: Named>(path: Path, to: *mut libc::stat
     // SAFETY: the program's own arguments.
     unsafe { stat_here::<H>(path, to, libc::AT_SYMLINK_NOFOLLOW) }
 }
-
 
 fn limit(which: c_int) -> Result<libc::c_long, Errno> {
     Ok(match which {

@@ -146,7 +146,10 @@ pub(crate) unsafe extern "C-unwind" fn pipe<H: super::Named>(fds: *mut c_int) ->
 }
 
 /// pipe2(2).
-pub(crate) unsafe extern "C-unwind" fn pipe2<H: super::Named>(fds: *mut c_int, flags: c_int) -> c_int {
+pub(crate) unsafe extern "C-unwind" fn pipe2<H: super::Named>(
+    fds: *mut c_int,
+    flags: c_int,
+) -> c_int {
     // SAFETY: the program's own arguments.
     unsafe { pair::<2>(original!(H: fn(*mut c_int, c_int) -> c_int)(fds, flags), fds) }
 }
@@ -172,7 +175,8 @@ pub(crate) unsafe extern "C-unwind" fn receive<H: super::Named>(
     flags: c_int,
 ) -> isize {
     // SAFETY: the program's own arguments.
-    let result = unsafe { original!(H: fn(c_int, *mut libc::msghdr, c_int) -> isize)(fd, message, flags) };
+    let result =
+        unsafe { original!(H: fn(c_int, *mut libc::msghdr, c_int) -> isize)(fd, message, flags) };
     // SAFETY: the call succeeded, so that the header is the program's and filled in.
     if result >= 0 && unsafe { (*message).msg_controllen } > 0 {
         let _ = crate::outcome::guarded(|| {
@@ -192,8 +196,8 @@ unsafe fn adopt_received(message: *const libc::msghdr) {
     unsafe {
         let mut header = libc::CMSG_FIRSTHDR(message);
         while !header.is_null() {
-            let is_rights = (*header).cmsg_level == libc::SOL_SOCKET
-                && (*header).cmsg_type == libc::SCM_RIGHTS;
+            let is_rights =
+                (*header).cmsg_level == libc::SOL_SOCKET && (*header).cmsg_type == libc::SCM_RIGHTS;
             if is_rights {
                 let bytes = (*header).cmsg_len - libc::CMSG_LEN(0) as usize;
                 let descriptors = libc::CMSG_DATA(header).cast::<c_int>();

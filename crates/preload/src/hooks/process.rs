@@ -104,7 +104,11 @@ unsafe extern "C-unwind" fn popen<H: Named>(command: Path, mode: Path) -> *mut l
 }
 
 /// execve(2), beneath all of exec(3). A program that lies on a service is fetched.
-unsafe extern "C-unwind" fn execve<H: Named>(path: Path, arguments: Strings, environment: Strings) -> c_int {
+unsafe extern "C-unwind" fn execve<H: Named>(
+    path: Path,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
     let call = original!(H: fn(Path, Strings, Strings) -> c_int);
     prepare(ops::before_exec);
     // SAFETY: the program's own environment.
@@ -130,7 +134,11 @@ unsafe extern "C-unwind" fn execve<H: Named>(path: Path, arguments: Strings, env
 }
 
 /// fexecve(3).
-unsafe extern "C-unwind" fn fexecve<H: Named>(fd: c_int, arguments: Strings, environment: Strings) -> c_int {
+unsafe extern "C-unwind" fn fexecve<H: Named>(
+    fd: c_int,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
     prepare(ops::before_exec);
     // SAFETY: the program's own environment.
     let completed = unsafe { ops::complete_environment(environment) };
@@ -216,9 +224,7 @@ fn system_call(number: c_long, a: usize, b: usize, c: usize, d: usize, e: usize)
             libc::SYS_close => libc::close(fd).into(),
             libc::SYS_lseek => libc::lseek64(fd, b as i64, c as c_int),
             libc::SYS_fstat => libc::fstat64(fd, address.cast()).into(),
-            libc::SYS_close_range => {
-                libc::close_range(a as c_uint, b as c_uint, c as c_int).into()
-            }
+            libc::SYS_close_range => libc::close_range(a as c_uint, b as c_uint, c as c_int).into(),
             libc::SYS_dup => libc::dup(fd).into(),
             libc::SYS_dup3 => libc::dup3(fd, b as c_int, c as c_int).into(),
             libc::SYS_pread64 => libc::pread64(fd, address, c, d as i64) as c_long,

@@ -24,11 +24,7 @@ fn concerns(polls: Polls, count: libc::nfds_t) -> bool {
 }
 
 /// Asks the kernel about the others: without waiting when one of ours is ready.
-fn polled(
-    polls: Polls,
-    count: libc::nfds_t,
-    ask: impl FnOnce(Polls, bool) -> c_int,
-) -> c_int {
+fn polled(polls: Polls, count: libc::nfds_t, ask: impl FnOnce(Polls, bool) -> c_int) -> c_int {
     let all = slice(polls, count);
     let (mut hidden, ready) = ops::hide(all);
     let result = ask(hidden.as_mut_ptr(), ready > 0);
@@ -40,7 +36,11 @@ fn polled(
 }
 
 /// poll(2).
-unsafe extern "C-unwind" fn poll<H: Named>(polls: Polls, count: libc::nfds_t, timeout: c_int) -> c_int {
+unsafe extern "C-unwind" fn poll<H: Named>(
+    polls: Polls,
+    count: libc::nfds_t,
+    timeout: c_int,
+) -> c_int {
     let call = original!(H: fn(Polls, libc::nfds_t, c_int) -> c_int);
     if !concerns(polls, count) {
         // SAFETY: the program's own arguments.
@@ -77,8 +77,7 @@ unsafe extern "C-unwind" fn ppoll<H: Named>(
     timeout: *const libc::timespec,
     mask: *const libc::sigset_t,
 ) -> c_int {
-    let call =
-        original!(H: fn(Polls, libc::nfds_t, *const libc::timespec, *const libc::sigset_t) -> c_int);
+    let call = original!(H: fn(Polls, libc::nfds_t, *const libc::timespec, *const libc::sigset_t) -> c_int);
     if !concerns(polls, count) {
         // SAFETY: the program's own arguments.
         return unsafe { call(polls, count, timeout, mask) };

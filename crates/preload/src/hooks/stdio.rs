@@ -71,13 +71,19 @@ fn counted(outcome: Outcome<usize>, failed: isize) -> isize {
 
 unsafe extern "C" fn cookie_read(cookie: *mut c_void, to: *mut c_char, count: usize) -> isize {
     let fd = cookie as usize as c_int;
-    counted(guarded(|| super::data::buffer(to.cast(), count).and_then(|b| data::read(fd, b)).into()), -1)
+    counted(
+        guarded(|| super::data::buffer(to.cast(), count).and_then(|b| data::read(fd, b)).into()),
+        -1,
+    )
 }
 
 unsafe extern "C" fn cookie_write(cookie: *mut c_void, from: *const c_char, count: usize) -> isize {
     let fd = cookie as usize as c_int;
     // fopencookie(3): a write function returns 0, not −1, for an error.
-    counted(guarded(|| super::data::data(from.cast(), count).and_then(|d| data::write(fd, d)).into()), 0)
+    counted(
+        guarded(|| super::data::data(from.cast(), count).and_then(|d| data::write(fd, d)).into()),
+        0,
+    )
 }
 
 unsafe extern "C" fn cookie_seek(cookie: *mut c_void, offset: *mut i64, whence: c_int) -> c_int {

@@ -234,12 +234,11 @@ pub(crate) fn sync(fd: c_int, data_only: bool) -> Result<(), Errno> {
 /// ftruncate(2).
 pub(crate) fn truncate(fd: c_int, length: i64) -> Result<(), Errno> {
     let length = u64::try_from(length).map_err(|_| Errno::EINVAL)?;
-    let file = description(fd)?
-        .with(fd, |live| match live.file_to_write() {
-            Ok((file, _)) => Ok(file.clone()),
-            // ftruncate(2): EINVAL for a descriptor not open for writing.
-            Err(_) => Err(Errno::EINVAL),
-        })?;
+    let file = description(fd)?.with(fd, |live| match live.file_to_write() {
+        Ok((file, _)) => Ok(file.clone()),
+        // ftruncate(2): EINVAL for a descriptor not open for writing.
+        Err(_) => Err(Errno::EINVAL),
+    })?;
     super::memory::write_back(&file)?;
     file.truncate(length).map_err(errno)
 }

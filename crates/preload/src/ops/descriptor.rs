@@ -12,11 +12,8 @@ use crate::outcome::is_restricted;
 use crate::{own, table};
 
 /// Flags that F_SETFL may change (fcntl(2)).
-const SETTABLE: u32 = (libc::O_APPEND
-    | libc::O_ASYNC
-    | libc::O_DIRECT
-    | libc::O_NOATIME
-    | libc::O_NONBLOCK) as u32;
+const SETTABLE: u32 =
+    (libc::O_APPEND | libc::O_ASYNC | libc::O_DIRECT | libc::O_NOATIME | libc::O_NONBLOCK) as u32;
 
 /// close(2): the descriptor is gone whatever happens; what its delayed writes met comes out here.
 pub(crate) fn close(fd: c_int) -> Result<(), Errno> {
@@ -85,7 +82,8 @@ pub(crate) fn lock(
         let flags = p9::OpenFlags::from_bits_retain(live.state.flags());
         let kind = c_int::from(lock.l_type);
         if command != LockCommand::Get
-            && ((kind == libc::F_RDLCK && !flags.reads()) || (kind == libc::F_WRLCK && !flags.writes()))
+            && ((kind == libc::F_RDLCK && !flags.reads())
+                || (kind == libc::F_WRLCK && !flags.writes()))
         {
             return Err(Errno::EBADF);
         }
@@ -132,7 +130,8 @@ pub(crate) fn lock(
                 None => lock.l_type = libc::F_UNLCK as i16,
                 Some(other) => {
                     lock.l_type =
-                        if other.kind == LockKind::READ { libc::F_RDLCK } else { libc::F_WRLCK } as i16;
+                        if other.kind == LockKind::READ { libc::F_RDLCK } else { libc::F_WRLCK }
+                            as i16;
                     lock.l_whence = libc::SEEK_SET as i16;
                     lock.l_start = other.start as i64;
                     lock.l_len = other.length as i64;
@@ -249,8 +248,7 @@ pub(crate) fn flock(fd: c_int, operation: c_int) -> Result<(), Errno> {
     // SAFETY: integers only; all zeros is one of its values.
     let mut whole: libc::flock64 = unsafe { std::mem::zeroed() };
     whole.l_type = kind as i16;
-    let command =
-        if operation & libc::LOCK_NB != 0 { LockCommand::Try } else { LockCommand::Wait };
+    let command = if operation & libc::LOCK_NB != 0 { LockCommand::Try } else { LockCommand::Wait };
     // flock(2) asks for no access mode.
     lock_any_mode(fd, &mut whole, command)
 }
@@ -265,7 +263,9 @@ fn lock_any_mode(fd: c_int, whole: &mut libc::flock64, command: LockCommand) -> 
                 libc::F_RDLCK => LockKind::READ,
                 _ => LockKind::WRITE,
             };
-            let LockOwner::Description(id) = description_owner(fd) else { return Err(Errno::EBADF) };
+            let LockOwner::Description(id) = description_owner(fd) else {
+                return Err(Errno::EBADF);
+            };
             let process = id | 0x8000_0000;
             let request = Lock { kind, start: 0, length: 0, process, client: client_name() };
             let wait: Option<&dyn Fn() -> bool> = match command {
@@ -305,6 +305,9 @@ pub(crate) fn close_range(first: u32, last: u32, flags: u32) -> Result<(), Errno
 }
 
 fn raw_close_range(first: u32, last: u32, flags: u32) -> Result<(), Errno> {
-    own::system_call(libc::SYS_close_range, [first as usize, last as usize, flags as usize, 0, 0, 0])
-        .map(|_| ())
+    own::system_call(
+        libc::SYS_close_range,
+        [first as usize, last as usize, flags as usize, 0, 0, 0],
+    )
+    .map(|_| ())
 }

@@ -68,7 +68,7 @@ pub(crate) fn prepare(
     flags: c_int,
     offset: i64,
 ) -> Result<Prepared, Errno> {
-    if length == 0 || offset < 0 || offset as usize % PAGE_LEN != 0 {
+    if length == 0 || offset < 0 || !(offset as usize).is_multiple_of(PAGE_LEN) {
         return Err(Errno::EINVAL);
     }
     let description = table::get(fd).ok_or(Errno::EBADF)?;
@@ -147,7 +147,8 @@ impl Mapping {
         let mut at = 0;
         while at < covered {
             let len = (covered - at).min(PAGE_LEN);
-            let count = rustix::io::pread(&self.memory, &mut page[..len], at as u64).map_err(system)?;
+            let count =
+                rustix::io::pread(&self.memory, &mut page[..len], at as u64).map_err(system)?;
             let (now, before) = (&page[..count], &self.known[at..at + count]);
             if count == 0 {
                 break;

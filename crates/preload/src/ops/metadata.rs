@@ -67,12 +67,8 @@ pub(crate) fn settle(place: &Place) -> Result<(), Errno> {
 pub(crate) fn device(place: &Place) -> u64 {
     // FNV-1a; 0x5c is a major number that no driver has (Documentation/admin-guide/devices.txt
     // marks 60–63, 120–127 and 240–254 as local; above 511 nothing is assigned).
-    let hash = place
-        .uri
-        .endpoint
-        .to_bytes()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+    let hash =
+        place.uri.endpoint.to_bytes().iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
         });
     libc::makedev(0x5c5, (hash & 0xf_ffff) as u32)
@@ -143,8 +139,10 @@ pub(crate) fn access(
         return Err(Errno::EINVAL);
     }
     let attributes = stat(place, follow)?;
-    let uid = if effective { rustix::process::geteuid() } else { rustix::process::getuid() }.as_raw();
-    let gid = if effective { rustix::process::getegid() } else { rustix::process::getgid() }.as_raw();
+    let uid =
+        if effective { rustix::process::geteuid() } else { rustix::process::getuid() }.as_raw();
+    let gid =
+        if effective { rustix::process::getegid() } else { rustix::process::getgid() }.as_raw();
     let wanted = wanted as u32;
     let any_execute = attributes.mode & 0o111 != 0 || attributes.is_directory();
     let granted = if uid == 0 {
@@ -227,10 +225,7 @@ pub(crate) fn times_change(times: Option<[libc::timespec; 2]>) -> Result<SetAttr
             libc::UTIME_NOW => set.valid |= touch,
             0..1_000_000_000 => {
                 set.valid |= touch | exact;
-                *field = Time {
-                    seconds: wanted.tv_sec as u64,
-                    nanoseconds: wanted.tv_nsec as u64,
-                };
+                *field = Time { seconds: wanted.tv_sec as u64, nanoseconds: wanted.tv_nsec as u64 };
             }
             _ => return Err(Errno::EINVAL),
         }

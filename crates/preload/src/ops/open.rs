@@ -24,11 +24,8 @@ const SERVICE_FLAGS: u32 = (libc::O_ACCMODE
     | libc::O_NOFOLLOW) as u32;
 
 /// What F_GETFL reports of the flags that a file was opened with (fcntl(2): not the creation flags).
-const REPORTED: u32 = !(libc::O_CREAT
-    | libc::O_EXCL
-    | libc::O_NOCTTY
-    | libc::O_TRUNC
-    | libc::O_CLOEXEC) as u32;
+const REPORTED: u32 =
+    !(libc::O_CREAT | libc::O_EXCL | libc::O_NOCTTY | libc::O_TRUNC | libc::O_CLOEXEC) as u32;
 
 /// Opens a file of a service and returns the descriptor for it.
 pub(crate) fn open(place: &Place, flags: c_int, mode: u32) -> Result<c_int, Errno> {
@@ -53,9 +50,8 @@ pub(crate) fn open(place: &Place, flags: c_int, mode: u32) -> Result<c_int, Errn
         (Content::Name, attributes.qid.path, place.clone())
     } else {
         let wanted = OpenFlags::from_bits_retain(flags_raw & SERVICE_FLAGS);
-        let (opened, place) = place.run(|remote, at, place| {
-            Ok((remote.open(at, wanted, mode)?, place.clone()))
-        })?;
+        let (opened, place) =
+            place.run(|remote, at, place| Ok((remote.open(at, wanted, mode)?, place.clone())))?;
         if flags & libc::O_CREAT != 0 && matches!(opened, Opened::Directory(_)) {
             return Err(Errno::EISDIR);
         }
@@ -73,7 +69,14 @@ pub(crate) fn open(place: &Place, flags: c_int, mode: u32) -> Result<c_int, Errn
         }
         return Ok(fd);
     }
-    let live = Live { state: Arc::new(state), uri: place.uri, content, locked: false, lock_file: None, inherited: false };
+    let live = Live {
+        state: Arc::new(state),
+        uri: place.uri,
+        content,
+        locked: false,
+        lock_file: None,
+        inherited: false,
+    };
     if fd as usize >= crate::table::DESCRIPTORS_MAX {
         crate::own::close(fd);
         return Err(Errno::EMFILE);

@@ -181,7 +181,8 @@ pub(crate) fn fetch_program(place: &context::Place) -> Result<CString, Errno> {
     let opened = place.run(|remote, at, _| remote.open(at, p9::OpenFlags::empty(), 0))?;
     let Opened::File(file, _) = opened else { return Err(Errno::EACCES) };
     // A script's interpreter opens it again by the descriptor, so that it must survive exec.
-    let memory = rustix::fs::memfd_create(c"sluice-program", MemfdFlags::empty()).map_err(system)?;
+    let memory =
+        rustix::fs::memfd_create(c"sluice-program", MemfdFlags::empty()).map_err(system)?;
     let mut buffer = vec![0; 1 << 20];
     let mut offset = 0;
     loop {

@@ -182,7 +182,8 @@ impl Node for RelayNode {
         let flags = flags | OpenFlags::CREATE;
         let created = self.place().create_here(name, flags, mode);
         let (place, handle) = created.map_err(refused("open"))?;
-        let way = self.way_of(name).ok_or(Error::System { operation: "open", errno: Errno::ENOENT })?;
+        let way =
+            self.way_of(name).ok_or(Error::System { operation: "open", errno: Errno::ENOENT })?;
         let qid = place.qid();
         let node = Self::new(&self.tree, place, way, qid);
         let open = RelayFile::new(&self.tree, &node.whereabouts, handle, flags);

@@ -40,7 +40,8 @@ impl RelayFile {
 
 impl OpenNode for RelayFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let read = |connection: &Arc<Connection>, fid: Fid| read_all(connection, fid, buffer, offset);
+        let read =
+            |connection: &Arc<Connection>, fid: Fid| read_all(connection, fid, buffer, offset);
         self.handle().with(Repeat::Safe, read).map_err(refused("read"))
     }
 

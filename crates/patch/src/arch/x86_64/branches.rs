@@ -19,11 +19,7 @@ pub(super) fn find_end(code: &[u8], address: usize) -> Result<usize, PatchError>
     while at < code.len() {
         let step = step(code, at, address)?;
         // A jump far ahead leads to another function.
-        let reach = if step.is_conditional {
-            code.len()
-        } else {
-            at + INNER_JUMP_BYTES_MAX
-        };
+        let reach = if step.is_conditional { code.len() } else { at + INNER_JUMP_BYTES_MAX };
         if let Some(target) = step.target
             && target > at
             && target < reach
@@ -35,9 +31,7 @@ pub(super) fn find_end(code: &[u8], address: usize) -> Result<usize, PatchError>
             return Ok(at);
         }
     }
-    Err(PatchError::NoEnd {
-        searched_bytes: code.len(),
-    })
+    Err(PatchError::NoEnd { searched_bytes: code.len() })
 }
 
 /// One instruction of a function whose end is being searched.
@@ -51,12 +45,7 @@ struct Step {
 }
 
 fn step(code: &[u8], at: usize, address: usize) -> Result<Step, PatchError> {
-    let plain = |length| Step {
-        length,
-        is_last: false,
-        is_conditional: false,
-        target: None,
-    };
+    let plain = |length| Step { length, is_last: false, is_conditional: false, target: None };
     if let Some(instruction) = simple::decode(&code[at..])
         && instruction.kind != Kind::Elsewhere
     {
@@ -64,11 +53,7 @@ fn step(code: &[u8], at: usize, address: usize) -> Result<Step, PatchError> {
             return Ok(plain(instruction.length));
         };
         let target = (at + instruction.length).checked_add_signed(isize::from(displacement));
-        return Ok(Step {
-            is_conditional: true,
-            target,
-            ..plain(instruction.length)
-        });
+        return Ok(Step { is_conditional: true, target, ..plain(instruction.length) });
     }
     let near = |opcode_bytes: usize| {
         let field = code.get(at + opcode_bytes..at + opcode_bytes + 4)?;
@@ -77,33 +62,18 @@ fn step(code: &[u8], at: usize, address: usize) -> Result<Step, PatchError> {
     };
     match code[at..] {
         [0xc3, ..] => {
-            return Ok(Step {
-                is_last: true,
-                ..plain(1)
-            });
+            return Ok(Step { is_last: true, ..plain(1) });
         }
         [0xe8, _, _, _, _, ..] => return Ok(plain(5)),
         [0xe9, _, _, _, _, ..] => {
-            return Ok(Step {
-                is_last: true,
-                target: near(1),
-                ..plain(5)
-            });
+            return Ok(Step { is_last: true, target: near(1), ..plain(5) });
         }
         [0xeb, displacement, ..] => {
             let target = (at + 2).checked_add_signed(isize::from(displacement as i8));
-            return Ok(Step {
-                is_last: true,
-                target,
-                ..plain(2)
-            });
+            return Ok(Step { is_last: true, target, ..plain(2) });
         }
         [0x0f, 0x80..=0x8f, _, _, _, _, ..] => {
-            return Ok(Step {
-                is_conditional: true,
-                target: near(2),
-                ..plain(6)
-            });
+            return Ok(Step { is_conditional: true, target: near(2), ..plain(6) });
         }
         _ => {}
     }
@@ -121,18 +91,11 @@ fn step(code: &[u8], at: usize, address: usize) -> Result<Step, PatchError> {
         FlowControl::Interrupt => instruction.code() == Code::Int3,
         _ => false,
     };
-    let target = (flow != FlowControl::Call)
-        .then(|| direct_target(&instruction))
-        .flatten();
+    let target = (flow != FlowControl::Call).then(|| direct_target(&instruction)).flatten();
     let target =
         target.and_then(|target| usize::try_from(target.wrapping_sub(address as u64)).ok());
     let is_conditional = flow == FlowControl::ConditionalBranch;
-    Ok(Step {
-        length: instruction.len(),
-        is_last,
-        is_conditional,
-        target,
-    })
+    Ok(Step { length: instruction.len(), is_last, is_conditional, target })
 }
 
 /// Where a direct jump, branch or call leads.
@@ -167,9 +130,7 @@ pub(super) fn may_branch_below(body: &[u8], end: usize) -> bool {
             && matches!(window[0], 0xe8 | 0xe9 | 0x80..=0x8f)
             && leads_below(
                 at + 5,
-                i64::from(i32::from_le_bytes([
-                    window[1], window[2], window[3], window[4],
-                ])),
+                i64::from(i32::from_le_bytes([window[1], window[2], window[3], window[4]])),
             );
         is_suspect.then_some(at)
     });
@@ -198,13 +159,12 @@ fn may_be_branch(body: &[u8], opcode_at: usize) -> bool {
 
 /// Offsets in `body` at which a direct call or jump could begin, and the address that it would lead to.
 pub(crate) fn possible_calls(body: &[u8], address: usize) -> impl Iterator<Item = usize> {
-    body.windows(5)
-        .enumerate()
-        .filter(|(_, window)| matches!(window[0], 0xe8 | 0xe9))
-        .map(move |(at, window)| {
+    body.windows(5).enumerate().filter(|(_, window)| matches!(window[0], 0xe8 | 0xe9)).map(
+        move |(at, window)| {
             let displacement = i32::from_le_bytes([window[1], window[2], window[3], window[4]]);
             (address + at + 5).wrapping_add_signed(displacement as isize)
-        })
+        },
+    )
 }
 
 /// Whether `address` could be the entry of a function: compilers align them, unless told to save space.
@@ -217,8 +177,7 @@ pub(crate) fn size_if_calls_system(code: &[u8], address: usize, number: u32) -> 
     let [a, b, c, d] = number.to_le_bytes();
     let sequence = [0xb8, a, b, c, d, 0x0f, 0x05];
     let near = &code[..code.len().min(SYSTEM_CALL_BYTES_MAX)];
-    near.windows(sequence.len())
-        .position(|window| window == sequence)?;
+    near.windows(sequence.len()).position(|window| window == sequence)?;
     let size_bytes = find_end(code, address).ok()?;
     code[..size_bytes]
         .windows(sequence.len())

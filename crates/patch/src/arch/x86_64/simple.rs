@@ -32,18 +32,12 @@ pub(super) enum Kind {
 /// Decodes the instruction at the start of `code`, if it is of a form known here.
 pub(super) fn decode(code: &[u8]) -> Option<Simple> {
     if code.starts_with(&[0xf3, 0x0f, 0x1e, 0xfa]) {
-        return Some(Simple {
-            length: 4,
-            kind: Kind::LandingPad,
-        });
+        return Some(Simple { length: 4, kind: Kind::LandingPad });
     }
     let mut at = 0;
     // fs: is how the stack protector and thread-local data are read; 0x66 changes the size of immediates, so only forms
     // without one are known below.
-    let prefix = code
-        .first()
-        .copied()
-        .filter(|byte| matches!(byte, 0x64 | 0x66));
+    let prefix = code.first().copied().filter(|byte| matches!(byte, 0x64 | 0x66));
     at += usize::from(prefix.is_some());
     let rex = code.get(at).copied().filter(|byte| byte & 0xf0 == 0x40);
     at += usize::from(rex.is_some());
@@ -75,13 +69,7 @@ pub(super) fn decode(code: &[u8]) -> Option<Simple> {
         0x3c | 0xa8 if is_bare => plain(at + 1),
         0x70..=0x7f if is_bare => {
             let displacement = *code.get(at)? as i8;
-            known(
-                at + 1,
-                Kind::ShortBranch {
-                    condition: opcode & 0xf,
-                    displacement,
-                },
-            )
+            known(at + 1, Kind::ShortBranch { condition: opcode & 0xf, displacement })
         }
         // add or and sub xor cmp, test, mov between registers and memory, movsxd; lea, always of memory
         0x00..=0x03
@@ -163,16 +151,10 @@ fn with_operand(code: &[u8], at: usize, immediate_bytes: usize) -> Option<Simple
             has_wide_displacement |= mode == 0 && code.get(end)? & 7 == 5; // SIB without a base
             end += 1;
         } else if mode == 0 && memory == 5 {
-            kind = Kind::RipRelative {
-                displacement_at: end,
-            };
+            kind = Kind::RipRelative { displacement_at: end };
             has_wide_displacement = true;
         }
-        end += if has_wide_displacement {
-            4
-        } else {
-            usize::from(mode == 1)
-        };
+        end += if has_wide_displacement { 4 } else { usize::from(mode == 1) };
     }
     let length = end + immediate_bytes;
     (length <= code.len()).then_some(Simple { length, kind })
@@ -199,12 +181,7 @@ mod tests {
                 continue;
             };
             assert!(!instruction.is_invalid(), "{simple:?} at {offset:#x}");
-            assert_eq!(
-                simple.length,
-                instruction.len(),
-                "{:?} at {offset:#x}",
-                instruction.code()
-            );
+            assert_eq!(simple.length, instruction.len(), "{:?} at {offset:#x}", instruction.code());
             match simple.kind {
                 Kind::Plain => {
                     known[0] += 1;
@@ -229,11 +206,7 @@ mod tests {
                 }
                 Kind::ShortBranch { displacement, .. } => {
                     known[3] += 1;
-                    assert!(
-                        instruction.is_jcc_short(),
-                        "{:?} at {offset:#x}",
-                        instruction.code()
-                    );
+                    assert!(instruction.is_jcc_short(), "{:?} at {offset:#x}", instruction.code());
                     let target = decoder.ip().wrapping_add_signed(i64::from(displacement));
                     assert_eq!(target, instruction.near_branch_target());
                 }
