@@ -77,9 +77,8 @@ fn patch_entries() -> bool {
     for hook in crate::hooks::all().filter(|hook| hook.when == When::Always) {
         found.extend(find(hook));
     }
-    let mut entries = Vec::new();
+    let mut entries = 0;
     for one in &found {
-        let name = one.hook.name.to_str().unwrap_or_default();
         // SAFETY: the target is a function of libc, which is never unloaded; the replacement has its
         // signature, which the hook's declaration repeats, and needs nothing but the context, which
         // is ready. vfork's replacement leaves the stack as it found it.
@@ -92,7 +91,7 @@ fn patch_entries() -> bool {
                 if one.hook.original.get().is_null() {
                     one.hook.original.set(trampoline.cast());
                 }
-                entries.push(name);
+                entries += 1;
             }
             // The same code under a second name, which the first name's hook serves.
             Err(PatchError::OtherReplacement { .. }) => {}
@@ -101,6 +100,10 @@ fn patch_entries() -> bool {
             // function's callees are patched, which is where the work is done.
             Err(_) => {}
         }
+    }
+    if entries == 0 {
+        // An architecture that the patcher does not know.
+        return false;
     }
     let failures = patcher.commit();
     if failures.iter().any(|failure| failure.error.is_forbidden()) {

@@ -18,6 +18,12 @@
 //! Inside someone else's process we are guests: nothing is printed, no thread is started, `errno` stays as
 //! libc leaves it, memory is our own allocator's, and what cannot be done right fails with EIO.
 
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")))]
+compile_error!(
+    "redirection works on x86-64 Linux with glibc only: elsewhere the calls of a program could not be \
+     caught, and it would use local files without a word"
+);
+
 mod context;
 mod description;
 mod exports;

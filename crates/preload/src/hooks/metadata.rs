@@ -73,11 +73,12 @@ fn stat_at(dir: c_int, path: Path, to: *mut libc::stat64, flags: c_int) -> Outco
     if names_descriptor(dir, path, flags) {
         return stat_fd(dir, to);
     }
-    if flags & !STAT_FLAGS != 0 {
-        return Outcome::Fail(Errno::EINVAL);
-    }
+    // No path and not our descriptor: fstat(2) of a local file in disguise, or ENOENT.
     if is_empty(path) {
-        return Outcome::Fail(Errno::ENOENT);
+        return Outcome::PassThrough;
+    }
+    if flags & !STAT_FLAGS != 0 {
+        return at(dir, path, |_| Err(Errno::EINVAL));
     }
     stat(dir, path, to, flags & libc::AT_SYMLINK_NOFOLLOW == 0)
 }
@@ -91,10 +92,11 @@ fn statx(dir: c_int, path: Path, flags: c_int, to: *mut libc::statx) -> Outcome<
         return ops::stat_open(dir).and_then(|(attributes, place)| fill(attributes, &place)).into();
     }
     if flags & !(STAT_FLAGS | libc::AT_STATX_SYNC_TYPE) != 0 {
-        return Outcome::Fail(Errno::EINVAL);
+        return at(dir, path, |_| Err(Errno::EINVAL));
     }
+    // No path and not our descriptor: fstat(2) of a local file in disguise, or ENOENT.
     if is_empty(path) {
-        return Outcome::Fail(Errno::ENOENT);
+        return Outcome::PassThrough;
     }
     if let Located::Near(path) = locate(dir, path) {
         let mask = libc::STATX_BASIC_STATS | libc::STATX_BTIME;
