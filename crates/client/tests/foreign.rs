@@ -27,7 +27,9 @@ fn diod(export: &Path, socket: &Path) -> Option<Diod> {
         eprintln!("skipped: diod is not installed (apt-get install diod)");
         return None;
     };
-    let child = Command::new(program)
+    // diod ends at SIGPIPE when a client leaves with a reply under way.
+    let child = Command::new("/bin/sh")
+        .args(["-c", "trap '' PIPE; exec \"$@\"", "sh", program])
         .args(["-f", "-n", "-N", "-L", "stderr", "-e"])
         .arg(export)
         .arg("-l")
