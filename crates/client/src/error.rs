@@ -104,6 +104,8 @@ impl Error {
             | Error::NotSent { .. }
             | Error::Version { .. }
             | Error::Protocol { .. } => Errno::EIO,
+            // A socket that is not there says nothing of the file: a program must not take it for absent.
+            Error::Unreachable { errno: Errno::ENOENT, .. } => Errno::ECONNREFUSED,
             Error::Unreachable { errno, .. } => *errno,
             Error::AbsoluteLink { .. } => Errno::EXDEV,
         }

@@ -1,5 +1,6 @@
 //! Memory for trampolines and islands, close enough to the code they serve.
 
+use crate::pages::page_len;
 use crate::{PatchError, arch::REACH_BYTES};
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags};
 use std::ffi::c_void;
@@ -111,7 +112,7 @@ impl Drop for Pool {
 
 /// Addresses of free gaps within reach of `address`, nearest first, from the text of /proc/self/maps (proc(5)).
 fn free_places_near(maps: &str, address: usize) -> Vec<usize> {
-    let page = rustix::param::page_size();
+    let page = page_len();
     let mut places = Vec::new();
     let mut gap_start = REACH_BYTES.min(1 << 20); // far above vm.mmap_min_addr
     let mappings = maps.lines().filter_map(|line| {
@@ -142,7 +143,7 @@ mod tests {
     fn a_gap_is_found_on_either_side_and_the_nearest_comes_first() {
         let maps = "7f0000000000-7f0000100000 r--p 0 0 0 /a\n7f0000200000-7f0000300000 r-xp 0 0 0 /b\n7f0000301000-7f0000400000 rw-p 0 0 0\n";
         let places = free_places_near(maps, 0x7f00_0020_0000);
-        let page = rustix::param::page_size();
+        let page = page_len();
         assert_eq!(places[0], 0x7f00_0020_0000 - page - POOL_BYTES);
         assert!(places.iter().all(|place| place.abs_diff(0x7f00_0020_0000) <= REACH_BYTES));
         assert!(!places.contains(&0x7f00_0030_0000), "a gap of one page is too small");

@@ -178,6 +178,9 @@ pub(crate) fn locate_bytes(dir: c_int, path: &[u8]) -> Located {
     if let Some(found) = address::detect(path) {
         return Place::at_uri(Uri::parse(&path[found.start..]));
     }
+    if is_bare_scheme(path) {
+        return Located::Nowhere(Errno::EINVAL);
+    }
     if let Some(fd) = descriptor_name(path) {
         return match table::get(fd).and_then(Description::uri) {
             Some(uri) => Located::Far(Place::new(uri)),
@@ -248,6 +251,13 @@ pub(crate) fn descriptor_name(path: &[u8]) -> Option<c_int> {
         }
     };
     table::is_ours(number).then_some(number)
+}
+
+/// Whether a path ends with the scheme of an address and nothing behind it. Programs that make parents
+/// one by one (mkdir -p) come by: the name must not become a local directory, into which they would
+/// then write what was meant for the service.
+fn is_bare_scheme(path: &[u8]) -> bool {
+    path.ends_with(b":") && address::detect(&[path, b"/x"].concat()).is_some()
 }
 
 fn kernel_cwd() -> Option<Vec<u8>> {
@@ -425,5 +435,20 @@ impl Context {
         let service = own::service(&self.settings.stores, options)?;
         *local = Some(service.clone());
         Ok(service)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_bare_scheme;
+
+    #[test]
+    fn parents_of_an_address_are_no_local_directories() {
+        for bare in ["scdc+uds:", "scdc:", "sluice+tcp:", "dir/scdc+tcp:", "/a/b/s3:"] {
+            assert!(is_bare_scheme(bare.as_bytes()), "{bare}");
+        }
+        for plain in ["", ":", "a:", "dir/c:", "scdc", "scdc+uds", "http:"] {
+            assert!(!is_bare_scheme(plain.as_bytes()), "{plain}");
+        }
     }
 }

@@ -662,3 +662,39 @@ except OSError:
     print(n)
 print(os.path.getsize(D + "/sent"))
 ''')
+
+script("py-append-and-copy-corners", r'''
+import mmap, os
+
+p = D + "/appended"
+open(p, "wb").write(b"a" * 8192)
+with open(p, "a+b") as f, mmap.mmap(f.fileno(), 0) as m:
+    m[0:3] = b"XYZ"
+    m.flush()
+    os.fsync(f.fileno())
+    print(os.path.getsize(p), open(p, "rb").read()[:5])
+    m[5:8] = b"QQQ"
+b = open(p, "rb").read()
+print(len(b), b[:9], b[-3:])
+
+fd = os.open(D + "/nothing", os.O_RDWR | os.O_CREAT | os.O_APPEND)
+os.write(fd, b"0123456789")
+os.lseek(fd, 2, 0)
+os.write(fd, b"")
+print(os.read(fd, 4))
+
+fd = os.open(D + "/within", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"x" * 4096)
+print(os.copy_file_range(fd, fd, 10000, 0, 10001), os.fstat(fd).st_size)
+try:
+    print(os.copy_file_range(fd, fd, 10, 0, 5))
+except OSError as error:
+    print(error.errno)
+
+fd = os.open(D + "/behind", os.O_RDWR | os.O_CREAT)
+os.write(fd, b"0123456789")
+os.lseek(fd, 0, 0)
+os.pwritev(fd, [b"AAAAA"], -1, os.RWF_APPEND)
+os.write(fd, b"BBB")
+print(open(D + "/behind", "rb").read())
+''')

@@ -123,6 +123,12 @@ fn write_v2(
         }
     };
     let written = write_vector(fd, vectors, count, at);
+    // Without an offset of its own the call moves the file's, to behind what it appended.
+    if let (Outcome::Handled(written), Some(at), None) = (&written, at, v2_offset(offset))
+        && let Err(errno) = ops::seek(fd, at + *written as Offset, libc::SEEK_SET)
+    {
+        return Outcome::Fail(errno);
+    }
     if flags & (libc::RWF_DSYNC | libc::RWF_SYNC) != 0
         && matches!(written, Outcome::Handled(_))
         && let Err(errno) = ops::sync(fd, flags & libc::RWF_SYNC == 0)
@@ -354,11 +360,18 @@ hooks! {
         flags: c_uint
     ) -> isize
     where is_ours(to) || is_ours(from) => match flags {
-        0 => transfer(
-            &End { fd: from, offset: from_offset },
-            &End { fd: to, offset: to_offset },
-            count,
-        ),
+        0 => {
+            // SAFETY: copy_file_range(2): NULL or a pointer to an offset.
+            let at = |offset: *mut Offset| unsafe { offset.as_ref() }.copied();
+            match ops::copy_count((from, at(from_offset)), (to, at(to_offset)), count) {
+                Ok(count) => transfer(
+                    &End { fd: from, offset: from_offset },
+                    &End { fd: to, offset: to_offset },
+                    count,
+                ),
+                Err(errno) => Outcome::Fail(errno),
+            }
+        }
         _ => Outcome::Fail(Errno::EINVAL),
     };
 

@@ -113,7 +113,7 @@ unsafe extern "C-unwind" fn execve<H: Named>(
     prepare(ops::before_exec);
     // SAFETY: the program's own environment.
     let completed = unsafe { ops::complete_environment(environment) };
-    let environment = completed.as_ref().map_or(environment, |entries| entries.as_ptr());
+    let environment = completed.as_ref().map_or(environment, |made| made.entries.as_ptr());
     if may_be_far(libc::AT_FDCWD, path) {
         let fetched = guarded(|| match locate(libc::AT_FDCWD, path) {
             Located::Far(place) => ops::fetch_program(&place).into(),
@@ -142,7 +142,7 @@ unsafe extern "C-unwind" fn fexecve<H: Named>(
     prepare(ops::before_exec);
     // SAFETY: the program's own environment.
     let completed = unsafe { ops::complete_environment(environment) };
-    let environment = completed.as_ref().map_or(environment, |entries| entries.as_ptr());
+    let environment = completed.as_ref().map_or(environment, |made| made.entries.as_ptr());
     // SAFETY: the program's own arguments.
     unsafe { original!(H: fn(c_int, Strings, Strings) -> c_int)(fd, arguments, environment) }
 }

@@ -90,6 +90,9 @@ pub(crate) fn read_at(fd: c_int, buffer: &mut [u8], offset: i64) -> Result<usize
 pub(crate) fn write(fd: c_int, data: &[u8]) -> Result<usize, Errno> {
     description(fd)?.with(fd, |live| {
         let (file, state) = live.file_to_write()?;
+        if data.is_empty() {
+            return Ok(0);
+        }
         if appends(state) {
             let end = file.append(data).map_err(errno)?;
             state.offset().store(end, Ordering::Relaxed);
@@ -221,7 +224,7 @@ pub(crate) fn sync(fd: c_int, data_only: bool) -> Result<(), Errno> {
     })?;
     match handle {
         Some(file) => {
-            super::memory::write_back(&file)?;
+            super::memory::write_back_of(fd)?;
             file.sync(data_only).map_err(errno)
         }
         None => {
@@ -239,7 +242,7 @@ pub(crate) fn truncate(fd: c_int, length: i64) -> Result<(), Errno> {
         // ftruncate(2): EINVAL for a descriptor not open for writing.
         Err(_) => Err(Errno::EINVAL),
     })?;
-    super::memory::write_back(&file)?;
+    super::memory::write_back_of(fd)?;
     file.truncate(length).map_err(errno)
 }
 
@@ -255,6 +258,34 @@ pub(crate) fn allocate(fd: c_int, offset: i64, length: i64) -> Result<(), Errno>
         file.truncate(end).map_err(errno)?;
     }
     Ok(())
+}
+
+/// How many bytes copy_file_range(2) is to move: no more than the source has now, and none between
+/// ranges of one file that overlap.
+pub(crate) fn copy_count(
+    from: (c_int, Option<i64>),
+    to: (c_int, Option<i64>),
+    count: usize,
+) -> Result<usize, Errno> {
+    let position = |(fd, offset): (c_int, Option<i64>)| match offset {
+        Some(offset) => Ok(offset),
+        None => seek(fd, 0, libc::SEEK_CUR),
+    };
+    if table::get(from.0).is_none() {
+        return Ok(count);
+    }
+    let start = position(from)?;
+    let size = super::metadata::stat_open(from.0)?.0.size as i64;
+    let count = count.min(usize::try_from(size - start).unwrap_or(0));
+    let identity = |fd| table::get(fd).and_then(crate::description::Description::identity);
+    if identity(to.0).is_some() && identity(from.0) == identity(to.0) {
+        let target = position(to)?;
+        let apart = start.abs_diff(target);
+        if apart < count as u64 {
+            return Err(Errno::EINVAL);
+        }
+    }
+    Ok(count)
 }
 
 /// Bytes between two descriptors of which at least one is ours (sendfile(2), copy_file_range(2),

@@ -87,6 +87,10 @@ pub(crate) fn prepare(
         if shared && writes && !open_flags.writes() {
             return Err(Errno::EACCES);
         }
+        // Changes go where they were made, also through a descriptor whose writes go to the end.
+        let appends = open_flags.contains(p9::OpenFlags::APPEND);
+        let file =
+            if shared && open_flags.writes() && appends { live.file_to_lock()? } else { file };
         Ok((file, open_flags.writes()))
     })?;
     let size = file.size().map_err(errno)?;
@@ -188,12 +192,7 @@ fn for_each(which: impl Fn(usize, &Mapping) -> bool) -> Result<(), Errno> {
     outcome
 }
 
-/// Before what a file holds is relied on: its mappings are written back.
-pub(crate) fn write_back(file: &Arc<RemoteFile>) -> Result<(), Errno> {
-    for_each(|_, mapping| Arc::ptr_eq(&mapping.file, file))
-}
-
-/// Before a descriptor is closed.
+/// Before a descriptor is closed, or what its file holds is relied on.
 pub(crate) fn write_back_of(fd: c_int) -> Result<(), Errno> {
     match table::get(fd) {
         Some(description) => for_each(|_, mapping| std::ptr::eq(mapping.description, description)),

@@ -140,9 +140,10 @@ const PRELOAD: &str = "LD_PRELOAD";
 /// `environment` is NULL or an array of strings that ends in NULL (execve(2)).
 pub(crate) unsafe fn complete_environment(
     environment: *const *const c_char,
-) -> Option<Vec<*const c_char>> {
+) -> Option<Environment> {
     let carried = CARRIED.get()?;
     let mut entries = Vec::new();
+    let mut joined = None;
     let mut missing = [true, true];
     let mut at = environment;
     // SAFETY: the caller's promise.
@@ -155,11 +156,20 @@ pub(crate) unsafe fn complete_environment(
                 missing[index] = false;
             }
         }
-        entries.push(pointer);
+        if let Some(own) = text.strip_prefix(b"LD_PRELOAD=")
+            && !own.windows(LIBRARY.len()).any(|part| part == LIBRARY)
+        {
+            // The program's own libraries, and ours before them.
+            let whole = [carried[0].to_bytes(), b":", own].concat();
+            joined = CString::new(whole).ok();
+            entries.push(joined.as_ref().map_or(pointer, |whole| whole.as_ptr()));
+        } else {
+            entries.push(pointer);
+        }
         // SAFETY: not the end yet.
         at = unsafe { at.add(1) };
     }
-    if missing == [false, false] {
+    if missing == [false, false] && joined.is_none() {
         return None;
     }
     for (entry, missing) in carried.iter().zip(missing) {
@@ -168,7 +178,17 @@ pub(crate) unsafe fn complete_environment(
         }
     }
     entries.push(std::ptr::null());
-    Some(entries)
+    Some(Environment { entries, _joined: joined })
+}
+
+/// What the library's file is called, whatever its directory.
+const LIBRARY: &[u8] = b"libsluice.so";
+
+/// An environment for execve(2).
+pub(crate) struct Environment {
+    pub(crate) entries: Vec<*const c_char>,
+    /// Keeps the one entry that was made anew.
+    _joined: Option<CString>,
 }
 
 /// A program that is to be executed lies on a service: it is copied into memory, and that is
