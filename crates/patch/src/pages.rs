@@ -142,6 +142,14 @@ impl Copies {
     }
 }
 
+/// Bytes of a page. Asked of libc: rustix would read the auxiliary vector, of which valgrind shows a
+/// wrong one.
+pub(crate) fn page_len() -> usize {
+    // SAFETY: no arguments but a number.
+    let len = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(len).unwrap_or(4096)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,12 +174,4 @@ mod tests {
         assert_eq!(runs(&[at(3, 0), at(9, 0)]), [(3, 4), (9, 10)]);
         assert_eq!(runs(&[at(98, 0), at(101, 0)]), [(98, 99), (101, 102)]);
     }
-}
-
-/// Bytes of a page. Asked of libc: rustix would read the auxiliary vector, of which valgrind shows a
-/// wrong one.
-pub(crate) fn page_len() -> usize {
-    // SAFETY: no arguments but a number.
-    let len = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(len).unwrap_or(4096)
 }
