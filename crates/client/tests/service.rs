@@ -120,7 +120,8 @@ fn a_service_nobody_runs_is_refused_at_once() {
     let scene = Scene::new();
     let stat = |session: Arc<Session>| session.stat(At::root(b"base"), true).map(|a| a.size);
     let missing = stat(unix(&scene.socket())).map_err(|error| error.to_errno());
-    assert_eq!(missing, Err(Errno::ENOENT));
+    // Not ENOENT: that would say that the file is missing, and `rm -f` would be content.
+    assert_eq!(missing, Err(Errno::ECONNREFUSED));
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
     drop(listener);
