@@ -4,6 +4,7 @@ mod receive;
 
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
@@ -26,6 +27,9 @@ const IN_FLIGHT_MAX: usize = Tag::NONE.0 as usize;
 
 /// `Tversion` travels with `NOTAG`; it is the first request of all and has this slot.
 const VERSION_SLOT: Tag = Tag(0);
+
+/// How long the last replies of a foreign service are waited for before hanging up.
+const PARTING_TIME_MAX: Duration = Duration::from_millis(500);
 
 /// Reply buffers kept for the next replies.
 const SPARE_BUFFERS_MAX: usize = 24;
@@ -91,6 +95,9 @@ pub struct Connection {
     link: Link,
     peer: String,
     msize: u32,
+    dialect: Dialect,
+    /// Another process goes on with it.
+    abandoned: AtomicBool,
     /// How long the socket may stay full.
     patience: Option<Duration>,
     /// Guards the order of frames on the wire; holds the buffer for their heads.
@@ -102,12 +109,13 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Negotiates version and message size over a fresh link. `peer` names the service in errors.
-    /// A socket's `SO_RCVTIMEO` bounds how long the service may be silent or deaf.
+    /// Negotiates version and message size over a fresh link: `dialect` or, where the service does
+    /// not know it, what it extends. `peer` names the service in errors. A socket's `SO_RCVTIMEO`
+    /// bounds how long the service may be silent or deaf.
     ///
     /// # Errors
-    /// When the link breaks or the peer speaks no 9P2000.L.
-    pub fn negotiate(link: Link, peer: &str, msize: u32) -> Result<Self> {
+    /// [`Error::Version`] when the peer speaks no 9P2000.L; when the link breaks.
+    pub fn negotiate(link: Link, peer: &str, msize: u32, dialect: Dialect) -> Result<Self> {
         let patience = match &link {
             Link::Stream(socket) => sockopt::socket_timeout(socket, Timeout::Recv).ok().flatten(),
             Link::Local(_) => None,
@@ -117,6 +125,8 @@ impl Connection {
             patience,
             peer: peer.to_owned(),
             msize,
+            dialect,
+            abandoned: AtomicBool::new(false),
             sender: Mutex::new(Vec::with_capacity(4096)),
             receiver: Mutex::new(Receiver::new()),
             slots: Mutex::new(Slots {
@@ -129,19 +139,39 @@ impl Connection {
             }),
             arrived: Condvar::new(),
         };
-        let version = Dialect::Linux.as_str().as_bytes();
-        let body = connection.call(&Request::Version { msize, version })?;
-        match body.reply().map_err(|e| connection.protocol(e))? {
-            Reply::Version { msize: agreed, version: b"9P2000.L" } if agreed >= 512 => {
+        let version = dialect.as_str().as_bytes();
+        let body = match connection.call(&Request::Version { msize, version }) {
+            Ok(body) => body,
+            // version(5) knows no refusal but `unknown`; diod refuses what it does not know.
+            Err(Error::Refused(errno)) => return Err(connection.unknown_version(errno.message())),
+            Err(error) => return Err(error),
+        };
+        let Reply::Version { msize: agreed, version } =
+            body.reply().map_err(|e| connection.protocol(e))?
+        else {
+            return Err(connection.wrong_reply(&body, 100));
+        };
+        match Dialect::negotiate(version) {
+            Some(answer @ (Dialect::Sluice | Dialect::Linux))
+                if agreed >= 512 && answer.as_str().as_bytes() == version =>
+            {
                 connection.msize = agreed.min(msize);
+                connection.dialect = answer;
                 Ok(connection)
             }
-            Reply::Version { version, .. } => Err(Error::Version {
-                peer: connection.peer.clone(),
-                version: String::from_utf8_lossy(version).into_owned(),
-            }),
-            _ => Err(connection.wrong_reply(&body, 100)),
+            _ => Err(connection.unknown_version(&String::from_utf8_lossy(version))),
         }
+    }
+
+    fn unknown_version(&self, version: &str) -> Error {
+        Error::Version { peer: self.peer.clone(), version: version.to_owned() }
+    }
+
+    /// Whether the service acts on requests in the order in which they arrive, so that one may be
+    /// sent that depends on another without waiting for that one's reply.
+    #[must_use]
+    pub fn is_ordered(&self) -> bool {
+        self.dialect == Dialect::Sluice
     }
 
     /// Bounds how long a reply may be awaited in silence.
@@ -332,6 +362,42 @@ impl Connection {
         }
     }
 
+    /// Waits until every request has its reply, those included that nobody asks for any more. For
+    /// services that do not bear a client's leaving, or a clunk, before that.
+    ///
+    /// # Errors
+    /// When the connection is broken or breaks.
+    pub(crate) fn quiesce(&self) -> Result<()> {
+        let is_busy = |slots: &Slots| {
+            slots.entries.iter().any(|slot| matches!(slot, Slot::Waiting | Slot::Forgotten))
+        };
+        loop {
+            {
+                let slots = lock(&self.slots);
+                if let Some(error) = &slots.failed {
+                    return Err(error.clone());
+                }
+                if !is_busy(&slots) {
+                    return Ok(());
+                }
+            }
+            self.read_one_for_all()?;
+        }
+    }
+
+    /// Before hanging up: a foreign service may die of replies that nobody takes (diod does, of
+    /// SIGPIPE), so they are waited for.
+    pub(crate) fn part(&self) {
+        if !self.is_ordered() {
+            let _ = self.quiesce();
+        }
+    }
+
+    /// Leaves the connection to another process, which goes on with it.
+    pub(crate) fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
     /// Takes in the replies that are here already, without waiting for others.
     pub fn take_in(&self) {
         let Link::Stream(socket) = &self.link else { return };
@@ -490,6 +556,15 @@ impl Connection {
 
     fn wrong_reply(&self, body: &Body, asked: u8) -> Error {
         self.protocol(ProtocolError::WrongReply { kind: body.kind, asked })
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        if !*self.abandoned.get_mut() {
+            self.limit_waits(PARTING_TIME_MAX);
+            self.part();
+        }
     }
 }
 

@@ -1,7 +1,6 @@
 //! A connection with what hangs from it: attached roots, fids, batches of dependent requests.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use p9::{Errno, Fid, Names, Optional, Qid, QidType, Reply, Request};
@@ -10,9 +9,8 @@ use crate::connection::{Body, Connection, Ticket};
 use crate::error::{Error, ProtocolError, Result};
 use crate::lock;
 
-/// A fid number is used again only when so many others were released after it: a service that
-/// works out of order may still be busy with its old life. Where that is known of a service, none
-/// is used again before all others.
+/// A fid number is used again only when so many others were released after it, so that what goes
+/// on at the service can be told apart in a trace.
 const FID_REST: usize = 1024;
 
 /// A negotiated connection and the client's book-keeping about it.
@@ -23,9 +21,6 @@ pub(crate) struct Live {
     uname: String,
     fids: Mutex<Fids>,
     roots: Mutex<Vec<Root>>,
-    /// The service handles requests of one connection out of order, so that one that depends on
-    /// another must wait for its reply.
-    out_of_order: AtomicBool,
 }
 
 struct Fids {
@@ -82,7 +77,6 @@ impl Live {
             uname: uname.to_owned(),
             fids: Mutex::new(Fids { next: 1, released: VecDeque::new() }),
             roots: Mutex::new(Vec::new()),
-            out_of_order: AtomicBool::new(false),
         }
     }
 
@@ -90,7 +84,6 @@ impl Live {
     pub(crate) fn new_fid(&self) -> Result<Fid> {
         let mut fids = lock(&self.fids);
         if fids.released.len() > FID_REST
-            && !self.is_out_of_order()
             && let Some(fid) = fids.released.pop_front()
         {
             return Ok(fid);
@@ -108,17 +101,24 @@ impl Live {
         lock(&self.fids).released.push_back(fid);
     }
 
-    /// Tells the service to forget a fid. Nobody waits for the answer.
+    /// Tells the service to forget a fid.
     pub(crate) fn clunk(&self, fid: Fid) {
         // A broken connection has no fids any more.
-        if let Ok(ticket) = self.connection.submit(&Request::Clunk { fid }) {
-            self.connection.forget(ticket);
+        if self.dismiss(&Request::Clunk { fid }).is_ok() {
             self.release(fid);
         }
     }
 
-    pub(crate) fn is_out_of_order(&self) -> bool {
-        self.out_of_order.load(Ordering::Relaxed)
+    /// Makes a request whose answer does not matter. Nobody waits for it, unless the service might
+    /// act on it before it has acted on earlier ones.
+    fn dismiss(&self, request: &Request<'_>) -> Result<()> {
+        if self.connection.is_ordered() {
+            self.connection.forget(self.connection.submit(request)?);
+        } else {
+            self.connection.quiesce()?;
+            let _ = self.call(request)?;
+        }
+        Ok(())
     }
 
     /// The attached tree that holds `path`. Where the service refuses the unnamed root, growing
@@ -186,7 +186,7 @@ impl Live {
         fid: Fid,
         tail: Tail<'_>,
     ) -> Result<Step> {
-        let steps = tail.careful || self.is_out_of_order();
+        let steps = tail.careful || !self.connection.is_ordered();
         let alone = tail.alone && !steps;
         let mut walks: Vec<Request<'_>> = Vec::with_capacity(8);
         let mut from = base;
@@ -203,27 +203,8 @@ impl Live {
                 break;
             }
         }
-        let mut step = if steps {
-            self.in_steps(&walks, &tail)?
-        } else {
-            let step = self.at_once(&walks, &tail)?;
-            if step.is_suspicious(walks.len()) {
-                // Some request failed as if the one before it had not been made: perhaps it was
-                // handled first. Once more, in steps.
-                if let Some(ticket) = step.eager {
-                    self.connection.forget(ticket);
-                }
-                self.clunk_targets(&walks)?;
-                self.clunk_targets(&tail.requests)?;
-                let again = self.in_steps(&walks, &tail)?;
-                if !again.is_suspicious(walks.len()) {
-                    self.out_of_order.store(true, Ordering::Relaxed);
-                }
-                again
-            } else {
-                step
-            }
-        };
+        let mut step =
+            if steps { self.in_steps(&walks, &tail)? } else { self.at_once(&walks, &tail)? };
         for walk in &walks[..walks.len() - 1] {
             if let Request::Walk { new_fid, .. } = walk {
                 self.release(*new_fid);
@@ -273,18 +254,10 @@ impl Live {
         };
         let passed = if tail.keep { walks.len() - 1 } else { walks.len() };
         for clunk in walks[..passed].iter().filter_map(clunk_of_target) {
-            // Also of fids that did not come to be: the service's refusal is not waited for.
-            self.connection.forget(self.connection.submit(&clunk)?);
+            // Also of fids that did not come to be: the service's refusal does not matter.
+            self.dismiss(&clunk)?;
         }
         Ok(Step { walked, replies, eager: None })
-    }
-
-    /// Forgets whatever walks may have made, and waits until that is so.
-    fn clunk_targets(&self, walks: &[Request<'_>]) -> Result<()> {
-        for clunk in walks.iter().filter_map(clunk_of_target) {
-            let _ = self.call(&clunk)?;
-        }
-        Ok(())
     }
 
     /// Requests whose effects build on one another: each waits for the one before. Ends at the
@@ -304,17 +277,13 @@ impl Live {
         Ok(replies)
     }
 
-    /// Sends requests that build on one another and may be repeated, and waits for all replies.
+    /// Makes requests that build on one another, all at once where the service keeps their order,
+    /// and waits for all replies.
     pub(crate) fn all(&self, requests: &[Request<'_>]) -> Result<Vec<Result<Body>>> {
-        if self.is_out_of_order() {
+        if !self.connection.is_ordered() {
             return self.one_by_one(requests);
         }
-        let replies = self.wait_all(self.connection.submit_all(requests)?)?;
-        if replies.iter().any(is_suspicious) {
-            self.clunk_targets(requests)?;
-            return self.one_by_one(requests);
-        }
-        Ok(replies)
+        self.wait_all(self.connection.submit_all(requests)?)
     }
 
     /// Waits for replies in order. What the service refuses stays with its request; what breaks
@@ -384,31 +353,10 @@ impl Walked {
     }
 }
 
-impl Step {
-    /// Whether some request failed as it would when made before the one that it builds on.
-    fn is_suspicious(&self, walks: usize) -> bool {
-        match self.walked.errno {
-            Some(errno) => walks > 1 && is_suspicious_errno(errno),
-            None => self.walked.complete && self.replies.iter().any(is_suspicious),
-        }
-    }
-}
-
-/// What a request on a fid that is not there (yet) may be answered with. diod says `EIO`.
-fn is_suspicious_errno(errno: Errno) -> bool {
-    matches!(errno, Errno::EBADF | Errno::EIO)
-}
-
-fn is_suspicious(reply: &Result<Body>) -> bool {
-    matches!(reply, Err(Error::Refused(errno)) if is_suspicious_errno(*errno))
-}
-
-/// The request that undoes a walk, or another request that makes a fid.
+/// The request that undoes a walk.
 fn clunk_of_target<'a>(request: &Request<'_>) -> Option<Request<'a>> {
     match *request {
-        Request::Walk { new_fid, .. } | Request::Xattrwalk { new_fid, .. } => {
-            Some(Request::Clunk { fid: new_fid })
-        }
+        Request::Walk { new_fid, .. } => Some(Request::Clunk { fid: new_fid }),
         _ => None,
     }
 }

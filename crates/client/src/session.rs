@@ -1,10 +1,10 @@
 //! A session: one service, one connection at a time, made again when it breaks.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use p9::{Errno, Fid};
+use p9::{Dialect, Errno, Fid};
 
 use crate::connection::Connection;
 use crate::dial::Dial;
@@ -62,6 +62,8 @@ pub struct Session {
     dial: Box<dyn Dial>,
     options: Options,
     generations: AtomicU32,
+    /// The service has refused the extended dialect.
+    plain: AtomicBool,
     line: Line,
     files: Registry,
 }
@@ -94,6 +96,7 @@ impl Session {
             dial,
             options,
             generations: AtomicU32::new(1),
+            plain: AtomicBool::new(false),
             line: Line::default(),
             files: Registry::default(),
         })
@@ -137,7 +140,17 @@ impl Session {
         let _ = line.next.set(Box::default());
         if let Ok(mut current) = line.current.try_write() {
             // Closes our copy of the descriptor.
-            current.take();
+            if let Some(live) = current.take() {
+                live.connection.abandon();
+            }
+        }
+    }
+
+    /// Before the process ends or becomes another program: a service that does not bear a client's
+    /// leaving with requests unanswered gets the time to answer them.
+    pub fn part(&self) {
+        if let Some(live) = self.current() {
+            live.connection.part();
         }
     }
 
@@ -201,14 +214,31 @@ impl Session {
     }
 
     fn dial_once(&self) -> Result<Live> {
+        let connection = if self.plain.load(Ordering::Relaxed) {
+            self.negotiate(Dialect::Linux)?
+        } else {
+            match self.negotiate(Dialect::Sluice) {
+                // A foreign service may answer an extension that it does not know by anything
+                // but plain 9P2000.L, and must then be asked for that on a connection of its own.
+                Err(Error::Version { .. }) => {
+                    let connection = self.negotiate(Dialect::Linux)?;
+                    self.plain.store(true, Ordering::Relaxed);
+                    connection
+                }
+                other => other?,
+            }
+        };
+        connection.limit_waits(self.options.request_timeout);
+        let generation = self.generations.fetch_add(1, Ordering::Relaxed);
+        Ok(Live::new(connection, generation, &self.options.uname))
+    }
+
+    fn negotiate(&self, dialect: Dialect) -> Result<Connection> {
         let timeout = self.options.request_timeout;
         let link = self.dial.dial(timeout)?;
         // Whatever a service may be busy with later, it says at once what it speaks.
         link.limit_waits(timeout.min(NEGOTIATION_TIMEOUT));
-        let connection = Connection::negotiate(link, &self.dial.peer(), self.options.msize)?;
-        connection.limit_waits(timeout);
-        let generation = self.generations.fetch_add(1, Ordering::Relaxed);
-        Ok(Live::new(connection, generation, &self.options.uname))
+        Connection::negotiate(link, &self.dial.peer(), self.options.msize, dialect)
     }
 
     /// Runs `work` on a connection, and again on a new one when the old one breaks meanwhile and

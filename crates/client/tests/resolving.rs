@@ -265,8 +265,16 @@ fn fids_are_given_back() {
 }
 
 #[test]
-fn a_service_that_works_out_of_order_is_believed_only_step_by_step() {
-    let fake = tree().with_faults(|faults| faults.reversed = true);
+fn a_service_that_promises_no_order_is_asked_step_by_step() {
+    for plain in [false, true] {
+        step_by_step(tree().with_faults(|faults| {
+            faults.reversed = true;
+            faults.plain = plain;
+        }));
+    }
+}
+
+fn step_by_step(fake: Fake) {
     let session = fake.session();
     assert_eq!(size(&session, FILE), Ok(FILE.len() as u64));
     assert_eq!(size(&session, "base/dir/up/file"), Ok(FILE.len() as u64));

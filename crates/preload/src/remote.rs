@@ -38,6 +38,11 @@ impl Remote {
         self.session.files().settle_all();
     }
 
+    /// This process may be about to leave the service.
+    pub(crate) fn part(&self) {
+        self.session.part();
+    }
+
     pub(crate) fn stat(&self, at: At<'_>, follow: bool) -> Result<Attributes> {
         self.session.stat(at, follow)
     }

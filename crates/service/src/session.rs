@@ -128,6 +128,7 @@ impl Session {
         match word >> 32 {
             1 => Some(Terms { dialect: Dialect::Linux, msize }),
             2 => Some(Terms { dialect: Dialect::Plan9, msize }),
+            3 => Some(Terms { dialect: Dialect::Sluice, msize }),
             _ => None,
         }
     }
@@ -137,6 +138,7 @@ impl Session {
             let dialect = match terms.dialect {
                 Dialect::Linux => 1,
                 Dialect::Plan9 => 2,
+                Dialect::Sluice => 3,
             };
             dialect << 32 | u64::from(terms.msize)
         });
@@ -189,7 +191,7 @@ impl Session {
                 let text = refusal.text.unwrap_or(refusal.errno.message());
                 Reply::Error { text: text.as_bytes() }
             }
-            Some(Dialect::Linux) | None => Reply::Lerror { errno: refusal.errno },
+            Some(Dialect::Linux | Dialect::Sluice) | None => Reply::Lerror { errno: refusal.errno },
         };
         reply.encode(tag, out);
     }
@@ -221,7 +223,7 @@ impl Session {
                 | Request::Remove { .. },
                 _,
             ) => self.act_shared(request, out),
-            (_, Some(Dialect::Linux)) => self.act_linux(request, out),
+            (_, Some(Dialect::Linux | Dialect::Sluice)) => self.act_linux(request, out),
             (_, Some(Dialect::Plan9)) => self.act_legacy(request, out),
         }
     }

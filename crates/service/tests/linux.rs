@@ -32,7 +32,9 @@ fn unknown_versions_and_extensions_are_answered_as_the_manual_says() {
     let fixture = Fixture::new();
     let mut client = fixture.connect();
     for (asked, answered) in [
-        ("9P2000.L.sluice", "9P2000.L"),
+        ("9P2000.L", "9P2000.L"),
+        ("9P2000.L.sluice", "9P2000.L.sluice"),
+        ("9P2000.L.other", "9P2000.L"),
         ("9P2000.u", "9P2000"),
         ("9P3000", "unknown"),
         ("", "unknown"),

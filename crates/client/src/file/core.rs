@@ -193,9 +193,10 @@ impl State {
 
 /// One open remote file.
 pub(crate) struct Core {
-    handle: Handle,
     siblings: Arc<Siblings>,
+    /// Dropped before the handle: requests on a fid are given up before it is.
     state: Mutex<State>,
+    handle: Handle,
     arrived: Condvar,
     pub(super) flags: OpenFlags,
     /// Other processes share the offset.

@@ -26,8 +26,10 @@ pub struct Faults {
     pub drop_after: Option<(u8, usize)>,
     /// The connection ends in the middle of a reply, when so many bytes were sent.
     pub drop_at_reply_byte: Option<usize>,
-    /// Requests that arrive together are executed last first.
+    /// Requests that arrive together are executed last first; the service speaks plain 9P2000.L.
     pub reversed: bool,
+    /// The service knows no extensions: it refuses them instead of falling back.
+    pub plain: bool,
     /// Requests that arrive together are executed in order and answered last first.
     pub replies_reversed: bool,
     /// Changes replies on their way out.
@@ -390,9 +392,15 @@ impl Serving {
         let mut guard = fake.world();
         let world = &mut *guard;
         match *request {
-            Request::Version { msize, .. } => {
+            Request::Version { msize, version } => {
                 self.msize = msize.min(world.faults.msize_max.unwrap_or(u32::MAX));
-                Ok(Reply::Version { msize: self.msize, version: b"9P2000.L" })
+                let extended = version == b"9P2000.L.sluice";
+                if extended && world.faults.plain {
+                    return Err(Errno::EIO);
+                }
+                let extended = extended && !world.faults.reversed;
+                let version: &[u8] = if extended { b"9P2000.L.sluice" } else { b"9P2000.L" };
+                Ok(Reply::Version { msize: self.msize, version })
             }
             Request::Attach { fid, aname, .. } => {
                 let mut id = ROOT;

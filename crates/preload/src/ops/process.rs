@@ -72,6 +72,7 @@ pub(crate) fn settle_all() {
     memory::write_back_all();
     for remote in context::context().remotes() {
         remote.settle();
+        remote.part();
     }
 }
 

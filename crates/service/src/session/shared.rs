@@ -126,7 +126,7 @@ impl Session {
         if entry.node.qid().kind.contains(QidType::DIR) {
             return match self.terms().map(|terms| terms.dialect) {
                 Some(Dialect::Plan9) => self.read_directory_legacy(&entry, offset, count, out),
-                Some(Dialect::Linux) | None => Err(Errno::EISDIR.into()),
+                Some(Dialect::Linux | Dialect::Sluice) | None => Err(Errno::EISDIR.into()),
             };
         }
         out.data_reply(&Reply::Read { data: Data(&[]) }, |bytes| {
@@ -144,7 +144,7 @@ impl Session {
     /// 9P2000's listing of directories is different.
     pub(crate) fn reads_by_range(&self, fid: Fid) -> bool {
         match self.terms().map(|terms| terms.dialect) {
-            Some(Dialect::Linux) | None => true,
+            Some(Dialect::Linux | Dialect::Sluice) | None => true,
             Some(Dialect::Plan9) => {
                 self.fids.get(fid).is_ok_and(|entry| !entry.node.qid().kind.contains(QidType::DIR))
             }
