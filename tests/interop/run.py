@@ -125,9 +125,9 @@ class Scene:
 
     def begin(self, command, family, address):
         """Starts a server and waits until it listens."""
-        # diod ends at SIGPIPE when a client leaves with a reply under way; Python ignores that signal, and so
-        # does the child unless it is told otherwise.
-        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, restore_signals=False)
+        # diod ends at SIGPIPE when a client leaves with a reply under way: ours must not. It may crash when it is
+        # ended itself; what it leaves then goes with the scratch directory.
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.scratch)
         self.foreign.append(process)
         self.stack.callback(end, process)
         for _ in range(500):
