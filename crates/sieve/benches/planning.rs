@@ -67,12 +67,16 @@ fn main() {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
         (state >> 33) % below
     };
-    let irregular: Vec<Tuple> =
-        (0..count).map(|_| Tuple { size: 1 + random(200), hole: 1 + random(6000) }).collect();
+    let mut irregular = |size: u64, hole: u64| -> Vec<Tuple> {
+        (0..count).map(|_| Tuple { size: 1 + random(size), hole: 1 + random(hole) }).collect()
+    };
+    let (sparse, dense, large) = (irregular(200, 6000), irregular(20, 60), irregular(8000, 6000));
     let views = [
         ("strided 8/24", FileView::strided(0, 8, 24)),
         ("nested 8/24/4000/1000", FileView::nested(0, 8, &levels, 1000)),
-        ("irregular", FileView::from_tuples(0, irregular)),
+        ("irregular, sparse", FileView::from_tuples(0, sparse)),
+        ("irregular, dense", FileView::from_tuples(0, dense)),
+        ("irregular, large", FileView::from_tuples(0, large)),
     ];
     println!(
         "{:<24}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}{:>8}",

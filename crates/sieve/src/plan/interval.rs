@@ -12,7 +12,6 @@
 //! those starts that the window still reaches: the minimum of a sliding window, which costs the same
 //! for each block however many the window holds.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use super::{Cost, Request, VECTOR_BLOCKS_MAX};
@@ -25,30 +24,64 @@ use crate::view::{Block, FileView};
 /// the last group of each is planned again with the next.
 const ROW_BLOCKS: usize = 4096;
 
-/// The starts from which a group may reach the block at hand, cheapest first.
+/// The starts from which a group may reach the block at hand, cheapest first: a queue that only
+/// ever loses its first while it grows at its end, in one piece of memory.
 #[derive(Debug, Default)]
 struct Starts {
-    queue: VecDeque<(f64, u32)>,
+    queue: Vec<Start>,
+    first: usize,
+}
+
+/// A start: what a group from there costs, besides what depends on its end.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    ns: f64,
+    /// Offset in the file, from the row's first byte.
+    file: u64,
+    number: u32,
+}
+
+impl Start {
+    /// The cheaper of the two, and of equals the later.
+    #[inline]
+    fn or(self, later: Start) -> Start {
+        let cheaper = later.ns <= self.ns;
+        Start {
+            ns: if cheaper { later.ns } else { self.ns },
+            file: if cheaper { later.file } else { self.file },
+            number: if cheaper { later.number } else { self.number },
+        }
+    }
 }
 
 impl Starts {
-    /// A start that costs `ns`, besides what depends on the end.
-    fn push(&mut self, ns: f64, start: u32) {
-        while self.queue.back().is_some_and(|(other, _)| *other >= ns) {
-            self.queue.pop_back();
-        }
-        self.queue.push_back((ns, start));
+    fn clear(&mut self) {
+        self.queue.clear();
+        self.first = 0;
     }
 
-    /// The cheapest start of those for which `reaches` holds. Starts only ever fall out of reach.
-    fn best(&mut self, reaches: impl Fn(u32) -> bool) -> Option<(f64, u32)> {
-        while let Some((_, start)) = self.queue.front() {
-            if reaches(*start) {
-                return self.queue.front().copied();
-            }
-            self.queue.pop_front();
+    /// Adds a start; those that are dearer and fall out of reach earlier are of no use any more.
+    #[inline]
+    fn push(&mut self, start: Start) {
+        let mut len = self.queue.len();
+        while len > self.first && self.queue[len - 1].ns >= start.ns {
+            len -= 1;
         }
-        None
+        self.queue.truncate(len);
+        self.queue.push(start);
+    }
+
+    /// The cheapest start that lies at `reach` or behind it and is no earlier than `number_min`.
+    /// Starts only ever fall out of reach.
+    #[inline]
+    fn best(&mut self, reach: u64, number_min: u32) -> Option<Start> {
+        loop {
+            let start = *self.queue.get(self.first)?;
+            if start.file >= reach && start.number >= number_min {
+                return Some(start);
+            }
+            self.first += 1;
+        }
     }
 }
 
@@ -59,6 +92,19 @@ struct Best {
     /// Where the last group starts.
     start: u32,
     method: Method,
+}
+
+impl Best {
+    /// The cheaper of the two.
+    #[inline]
+    fn or(self, other: Best) -> Best {
+        let cheaper = other.ns < self.ns;
+        Best {
+            ns: if cheaper { other.ns } else { self.ns },
+            start: if cheaper { other.start } else { self.start },
+            method: if cheaper { other.method } else { self.method },
+        }
+    }
 }
 
 /// What a group through one buffer costs, taken apart: `fixed` once, `slope` for each byte that it
@@ -72,11 +118,27 @@ struct Linear {
     /// For each stripe that it touches, and the size of one.
     stripe: f64,
     stripe_bytes: u64,
+    /// Offset of the row's first byte, from which files are counted here.
+    origin: u64,
+}
+
+/// What a block by itself costs: `fixed` for one byte, `slope` for each further.
+#[derive(Debug, Clone, Copy)]
+struct Each {
+    fixed: f64,
+    slope: f64,
+}
+
+/// File offsets are no more than 63 bits, and signed numbers are the ones that convert in one
+/// instruction.
+#[inline]
+fn float(bytes: u64) -> f64 {
+    bytes as i64 as f64
 }
 
 impl Linear {
     /// Takes a cost apart that is linear in each of the three, by asking for four groups.
-    fn of(cost: impl Fn(&Extents) -> f64, stripe_bytes: u64, stripe: f64) -> Self {
+    fn of(cost: impl Fn(&Extents) -> f64, stripes: (u64, f64), origin: u64) -> Self {
         // Far from 0, where the model's lower limits bend it.
         let base = Extents { file: 65536.0, data: 1024.0, blocks: 16.0 };
         let at = cost(&base);
@@ -84,23 +146,33 @@ impl Linear {
         let byte = (cost(&Extents { data: base.data * 2.0, ..base }) - at) / base.data;
         let block = (cost(&Extents { blocks: base.blocks * 2.0, ..base }) - at) / base.blocks;
         let fixed = at - slope * base.file - byte * base.data - block * base.blocks;
-        Self { fixed, slope, block, byte, stripe, stripe_bytes }
+        Self { fixed, slope, block, byte, stripe: stripes.1, stripe_bytes: stripes.0, origin }
     }
 
     /// What depends on where a group ends.
+    #[inline]
     fn end(&self, file: u64) -> f64 {
-        let stripes = if self.stripe_bytes > 0 { file.div_ceil(self.stripe_bytes) } else { 0 };
-        self.slope * file as f64 + self.stripe * stripes as f64
+        let bytes = self.slope * float(file);
+        if self.stripe_bytes == 0 {
+            return bytes;
+        }
+        bytes + self.stripe * float((self.origin + file).div_ceil(self.stripe_bytes))
     }
 
     /// What depends on where it starts, to be taken off.
+    #[inline]
     fn start(&self, file: u64) -> f64 {
-        let stripes = file.checked_div(self.stripe_bytes).unwrap_or(0);
-        self.slope * file as f64 + self.stripe * stripes as f64
+        let bytes = self.slope * float(file);
+        if self.stripe_bytes == 0 {
+            return bytes;
+        }
+        bytes + self.stripe * float((self.origin + file) / self.stripe_bytes)
     }
 
-    fn each(&self, block: &Block) -> f64 {
-        self.block + self.byte * block.len as f64
+    /// What depends on a block of `len` bytes.
+    #[inline]
+    fn each(&self, len: u64) -> f64 {
+        self.block + self.byte * float(len)
     }
 }
 
@@ -150,7 +222,7 @@ impl IntervalPlanner {
         let device = &profile.device;
         // A request to a further server costs about what one to the first does, though they wait
         // for each other's answers together.
-        let (stripe_bytes, stripe) = match request.warmth {
+        let stripes = match request.warmth {
             Warmth::Cold if device.servers > 1 => {
                 let share = f64::from(device.servers.min(in_flight.max(1)));
                 (device.stripe_bytes, device.latency_ns / f64::from(device.servers) / share)
@@ -165,9 +237,9 @@ impl IntervalPlanner {
             ..linear
         };
         let window =
-            Linear::of(|size| profile.window_ns(size, window_bytes, &now), stripe_bytes, stripe);
+            Linear::of(|size| profile.window_ns(size, window_bytes, &now), stripes, origin);
         let window = scaled(window, weigh(Method::Window));
-        let vector = Linear::of(|size| profile.vector_ns(size, &now), stripe_bytes, stripe);
+        let vector = Linear::of(|size| profile.vector_ns(size, &now), stripes, origin);
         let vector = scaled(vector, weigh(Method::Vector));
         let each_by = weigh(Method::Each);
         let each_fixed = profile.each_ns(1.0, &now);
@@ -175,45 +247,123 @@ impl IntervalPlanner {
         let sieves = request.can_sieve();
         let vectors = sieves && request.vectored && in_flight == 1;
 
-        let Self { blocks, best, windows, vectors: vector_starts } = self;
+        let vectors = vectors && {
+            // A vectored call may only win where naming two places in memory is cheaper than a
+            // copy, which it is for large blocks if at all.
+            let len_max = self.blocks.iter().map(|block| block.len).max().unwrap_or(0);
+            let gain = window.each(len_max) - vector.each(len_max);
+            gain > 0.0 || 2.0 * gain > vector.fixed - window.fixed
+        };
+        let each = Each { fixed: each_fixed * each_by, slope: each_slope * each_by };
+        let done = match (sieves, vectors) {
+            (false, _) => false,
+            (true, false) => self.fill_unlimited::<false>(each, window, vector, window_bytes),
+            (true, true) => self.fill_unlimited::<true>(each, window, vector, window_bytes),
+        };
+        if done {
+            return;
+        }
+        match (sieves, vectors) {
+            (false, _) => self.fill::<false, false>(each, window, vector, window_bytes),
+            (true, false) => self.fill::<true, false>(each, window, vector, window_bytes),
+            (true, true) => self.fill::<true, true>(each, window, vector, window_bytes),
+        }
+    }
+
+    /// The dynamic program as if the buffer had no end: then the best start is the cheapest of all
+    /// so far, and no queue is needed. False, with nothing done, when that is ever out of reach.
+    fn fill_unlimited<const VECTORS: bool>(
+        &mut self,
+        each: Each,
+        window: Linear,
+        vector: Linear,
+        window_bytes: u64,
+    ) -> bool {
+        let Self { blocks, best, .. } = self;
+        let origin = blocks.first().map_or(0, |block| block.file);
         best.clear();
         best.push(Best { ns: 0.0, start: 0, method: Method::Each });
-        windows.queue.clear();
-        vector_starts.queue.clear();
-        let (mut window_sum, mut vector_sum) = (0.0, 0.0);
-        for (number, block) in blocks.iter().enumerate() {
-            let (file, end) = (block.file - origin, block.file + block.len - origin);
-            let before = best[number].ns;
-            let linear = each_fixed + each_slope * (block.len - 1) as f64;
-            let mut choice =
-                Best { ns: before + linear * each_by, start: number as u32, method: Method::Each };
-            if sieves {
-                // A group of one is what `choice` is already: a block is no start for itself.
-                let before_window = before - window.start(file) - window_sum;
-                window_sum += window.each(block);
-                let reach = end.saturating_sub(window_bytes);
-                let reaches = |start: u32| blocks[start as usize].file - origin >= reach;
-                if let Some((ns, start)) = windows.best(reaches) {
-                    let ns = ns + window.fixed + window.end(end) + window_sum;
-                    if ns < choice.ns {
-                        choice = Best { ns, start, method: Method::Window };
-                    }
-                }
-                windows.push(before_window, number as u32);
-                if vectors {
-                    let before_vector = before - vector.start(file) - vector_sum;
-                    vector_sum += vector.each(block);
-                    let few = |start: u32| number as u64 - u64::from(start) < VECTOR_BLOCKS_MAX;
-                    let best = vector_starts.best(|start| few(start) && reaches(start));
-                    if let Some((ns, start)) = best {
-                        let ns = ns + vector.fixed + vector.end(end) + vector_sum;
-                        if ns < choice.ns {
-                            choice = Best { ns, start, method: Method::Vector };
-                        }
-                    }
-                    vector_starts.push(before_vector, number as u32);
-                }
+        let (mut before, mut window_sum, mut vector_sum) = (0.0, 0.0, 0.0);
+        let nowhere = Start { ns: f64::INFINITY, file: u64::MAX, number: u32::MAX };
+        let (mut windows, mut vectors) = (nowhere, nowhere);
+        for (number, block) in (0u32..).zip(blocks.iter()) {
+            let file = block.file - origin;
+            let end = file + block.len;
+            let reach = end.saturating_sub(window_bytes);
+            let number_min = (number + 1).saturating_sub(VECTOR_BLOCKS_MAX as u32);
+            if windows.file < reach
+                || VECTORS && (vectors.file < reach || vectors.number < number_min)
+            {
+                return false;
             }
+            // Selections rather than branches: which way they go is anybody's guess.
+            let ns = before + each.fixed + each.slope * float(block.len - 1);
+            let mut choice = Best { ns, start: number, method: Method::Each };
+            let start = Start { ns: before - window.start(file) - window_sum, file, number };
+            window_sum += window.each(block.len);
+            let ns = windows.ns + window.fixed + window.end(end) + window_sum;
+            choice = choice.or(Best { ns, start: windows.number, method: Method::Window });
+            windows = windows.or(start);
+            if VECTORS {
+                let start = Start { ns: before - vector.start(file) - vector_sum, file, number };
+                vector_sum += vector.each(block.len);
+                let ns = vectors.ns + vector.fixed + vector.end(end) + vector_sum;
+                choice = choice.or(Best { ns, start: vectors.number, method: Method::Vector });
+                vectors = vectors.or(start);
+            }
+            before = choice.ns;
+            best.push(choice);
+        }
+        true
+    }
+
+    /// The dynamic program itself, with or without groups of either kind.
+    fn fill<const WINDOWS: bool, const VECTORS: bool>(
+        &mut self,
+        each: Each,
+        window: Linear,
+        vector: Linear,
+        window_bytes: u64,
+    ) {
+        let Self { blocks, best, windows, vectors } = self;
+        let origin = blocks.first().map_or(0, |block| block.file);
+        windows.clear();
+        vectors.clear();
+        best.clear();
+        let mut before = 0.0;
+        best.push(Best { ns: before, start: 0, method: Method::Each });
+        let (mut window_sum, mut vector_sum) = (0.0, 0.0);
+        for (number, block) in (0u32..).zip(blocks.iter()) {
+            let file = block.file - origin;
+            let end = file + block.len;
+            let reach = end.saturating_sub(window_bytes);
+            let ns = before + each.fixed + each.slope * float(block.len - 1);
+            let mut choice = Best { ns, start: number, method: Method::Each };
+            // A group of one is what `choice` is already: a block is no start for itself.
+            if WINDOWS {
+                let ns = before - window.start(file) - window_sum;
+                window_sum += window.each(block.len);
+                if let Some(start) = windows.best(reach, 0) {
+                    let ns = start.ns + window.fixed + window.end(end) + window_sum;
+                    if ns < choice.ns {
+                        choice = Best { ns, start: start.number, method: Method::Window };
+                    }
+                }
+                windows.push(Start { ns, file, number });
+            }
+            if VECTORS {
+                let ns = before - vector.start(file) - vector_sum;
+                vector_sum += vector.each(block.len);
+                let number_min = (number + 1).saturating_sub(VECTOR_BLOCKS_MAX as u32);
+                if let Some(start) = vectors.best(reach, number_min) {
+                    let ns = start.ns + vector.fixed + vector.end(end) + vector_sum;
+                    if ns < choice.ns {
+                        choice = Best { ns, start: start.number, method: Method::Vector };
+                    }
+                }
+                vectors.push(Start { ns, file, number });
+            }
+            before = choice.ns;
             best.push(choice);
         }
     }
