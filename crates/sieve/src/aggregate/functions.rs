@@ -138,7 +138,12 @@ impl Aggregate for ScanFile {
 
     fn decide(&mut self, step: &Step) -> Decision {
         let here = step.file + step.bytes_max;
-        let end = self.end(here - step.span, step.buffer_bytes);
+        let start = here - step.span;
+        let end = match self.end(start, step.buffer_bytes) {
+            // A boundary between the hole that the access begins with and its first byte of data.
+            end if end <= step.file && step.data_gathered == 0 => start + step.buffer_bytes,
+            end => end,
+        };
         if here >= end {
             // It is the end, or lies in the tuple.
             return Decision { bytes: end.saturating_sub(step.file), ..Decision::stop(step) };
