@@ -1,0 +1,208 @@
+//! The planner that the thesis designed and never built: the model decides, and what is observed
+//! corrects the model.
+//!
+//! # Source
+//! Zickler 2015, §3.3.3 "Advanced Data Sieving Model", §4.5 "Advance data sieving", §5.3.6.
+
+mod learn;
+
+pub use learn::{Corrections, Shape};
+
+use crate::error::Result;
+use crate::group::Method;
+use crate::model::{Profile, Warmth};
+use crate::plan::{Candidate, Cost, IntervalPlanner, PlannedGroups, Request, candidates};
+use crate::view::FileView;
+
+/// How long the part of a request is that one plan covers, in predicted nanoseconds: short enough
+/// that a wrong plan is soon found out, long enough that planning and timing cost nothing.
+const SLICE_NS: f64 = 2e6;
+
+/// How long a trial of a method takes that has not been seen on such a pattern, in predicted
+/// nanoseconds. Much less drowns in noise.
+const TRIAL_NS: f64 = 3e5;
+
+/// A method is tried if it is predicted to take no longer than this times the best. Predictions
+/// that are farther apart than that have not been found wrong.
+const TRIAL_FACTOR: f64 = 1.8;
+
+/// A trial must leave enough to be won: the rest of the request is at least so many trials long.
+const TRIALS_MIN: f64 = 12.0;
+
+/// What a plan was expected to cost, to be compared with what it did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prediction {
+    /// What the pattern looks like.
+    pub shape: Shape,
+    /// By the model alone.
+    pub model: Cost,
+    /// With the corrections that are known so far, in nanoseconds.
+    pub corrected_ns: f64,
+    /// Whether the plan is a trial of a method that is not expected to be the best.
+    pub is_trial: bool,
+    /// How many requests were to be under way together.
+    pub in_flight: u32,
+}
+
+/// Groups for the first part of a request, or for all of it.
+#[derive(Debug, Clone)]
+pub struct Plan<'a> {
+    /// Bytes of data of the request that the plan covers, from its start; what is behind has to be
+    /// planned anew.
+    pub data_len: u64,
+    /// The groups.
+    pub groups: PlannedGroups<'a>,
+    /// How many requests may be under way together; 1 for one after the other.
+    pub in_flight: u32,
+    /// What it is expected to cost.
+    pub prediction: Prediction,
+}
+
+/// Plans accesses by a cost model, and corrects the model.
+#[derive(Debug, Default)]
+pub struct Adaptive {
+    profile: Profile,
+    corrections: Corrections,
+    rows: IntervalPlanner,
+    /// Whether methods are tried that are not expected to be the best.
+    steady: bool,
+}
+
+impl Adaptive {
+    /// A planner for files of which `profile` is true, more or less.
+    ///
+    /// # Errors
+    /// [`crate::Error::Profile`] when some parameter is no cost.
+    pub fn new(profile: Profile) -> Result<Self> {
+        profile.check()?;
+        Ok(Self { profile, ..Self::default() })
+    }
+
+    /// The same planner without trials: what it decides follows from the profile and what it was
+    /// told, and from nothing else.
+    #[must_use]
+    pub fn steady(mut self) -> Self {
+        self.steady = true;
+        self
+    }
+
+    /// The parameters.
+    #[must_use]
+    pub fn profile(&self) -> &Profile {
+        &self.profile
+    }
+
+    /// What has been learned.
+    #[must_use]
+    pub fn corrections(&self) -> &Corrections {
+        &self.corrections
+    }
+
+    /// Groups for the first part of `request`, which must not be empty.
+    ///
+    /// # Errors
+    /// As [`FileView::runs`].
+    pub fn plan<'a>(&mut self, view: &'a FileView, request: &Request) -> Result<Plan<'a>> {
+        match view.closed_form() {
+            Some((block, levels, tail)) => {
+                let all = candidates(&self.profile, request, block, &levels, tail);
+                let hole = levels.first().map_or(tail, |level| level.hole);
+                let shape = Shape::new(request, block, hole);
+                let block = if block == view.extent() { u64::MAX } else { block };
+                self.regular(view, request, shape, &all, block)
+            }
+            None => self.irregular(view, request),
+        }
+    }
+
+    /// How a plan went: it took `measured_ns` for all of its groups.
+    pub fn observe(&mut self, prediction: &Prediction, measured_ns: f64) {
+        self.corrections.observe(prediction, measured_ns);
+    }
+
+    fn corrected(&self, shape: &Shape, candidate: &Candidate) -> f64 {
+        let method = candidate.strategy.method;
+        let factor = self.corrections.factor(shape, method, candidate.strategy.in_flight);
+        candidate.cost.total_ns() * factor
+    }
+
+    /// The best candidate, unless another deserves a trial; and its expected time.
+    fn choose<'c>(&self, shape: &Shape, all: &'c [Candidate]) -> (&'c Candidate, f64, bool) {
+        let priced = all.iter().map(|candidate| (candidate, self.corrected(shape, candidate)));
+        let by_price = |a: &(_, f64), b: &(_, f64)| a.1.total_cmp(&b.1);
+        let (best, best_ns) = priced.clone().min_by(by_price).expect("there is always one");
+        if self.steady || best_ns < TRIAL_NS * TRIALS_MIN {
+            return (best, best_ns, false);
+        }
+        let unseen = priced.filter(|(candidate, ns)| {
+            let strategy = &candidate.strategy;
+            *ns < best_ns * TRIAL_FACTOR
+                && !self.corrections.has_seen(shape, strategy.method, strategy.in_flight)
+        });
+        match unseen.min_by(by_price) {
+            Some((other, ns)) => (other, ns, true),
+            None => (best, best_ns, false),
+        }
+    }
+
+    fn regular<'a>(
+        &self,
+        view: &'a FileView,
+        request: &Request,
+        shape: Shape,
+        all: &[Candidate],
+        block: u64,
+    ) -> Result<Plan<'a>> {
+        let (chosen, ns, is_trial) = self.choose(&shape, all);
+        let wanted = request.data.end - request.data.start;
+        let slice_ns = if is_trial { TRIAL_NS } else { SLICE_NS };
+        let share = slice_ns / ns.max(1.0);
+        let mut data_len = wanted;
+        // A rest that is not worth a plan of its own belongs to this one. When it is cold, what is
+        // asked ahead must not stop at every slice.
+        if share < 0.75 && request.warmth == Warmth::Warm {
+            let whole = ((wanted as f64 * share) as u64).max(1);
+            // Slices end where blocks do, so that no block is split for being timed.
+            let behind = (request.data.start % block + whole).checked_next_multiple_of(block);
+            let end = behind.map_or(wanted, |end| end - request.data.start % block);
+            data_len = end.clamp(1, wanted);
+        }
+        let data = request.data.start..request.data.start + data_len;
+        let part = data_len as f64 / wanted as f64;
+        let strategy = chosen.strategy;
+        let model = Cost::of(strategy.method, chosen.cost.total_ns() * part);
+        let in_flight = strategy.in_flight;
+        let corrected_ns = ns * part;
+        Ok(Plan {
+            data_len,
+            groups: PlannedGroups::Strategy(strategy.groups(view, data)?),
+            in_flight,
+            prediction: Prediction { shape, model, corrected_ns, is_trial, in_flight },
+        })
+    }
+
+    fn irregular<'a>(&mut self, view: &'a FileView, request: &Request) -> Result<Plan<'a>> {
+        let cold = request.warmth == Warmth::Cold;
+        let in_flight = if cold { self.profile.device.in_flight_max } else { 1 };
+        let tuples = view.tuple_count().max(1);
+        let block = view.size() / tuples;
+        let shape = Shape::new(request, block, view.extent() / tuples - block);
+        let corrections = &self.corrections;
+        let weigh = |method: Method| corrections.factor(&shape, method, in_flight);
+        let (groups, corrected) = self.rows.plan(view, &self.profile, request, in_flight, weigh)?;
+        // What the model alone says of the same groups.
+        let model = Cost {
+            each_ns: corrected.each_ns / weigh(Method::Each),
+            window_ns: corrected.window_ns / weigh(Method::Window),
+            vector_ns: corrected.vector_ns / weigh(Method::Vector),
+        };
+        let end = groups.last().map_or(request.data.end, |group| group.data.end);
+        let corrected_ns = corrected.total_ns();
+        Ok(Plan {
+            data_len: end - request.data.start,
+            groups: PlannedGroups::Listed(groups.into_iter()),
+            in_flight,
+            prediction: Prediction { shape, model, corrected_ns, is_trial: false, in_flight },
+        })
+    }
+}

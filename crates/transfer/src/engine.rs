@@ -1,0 +1,290 @@
+//! One access from the call to the last byte: plan, carry out, learn.
+
+use std::time::Instant;
+
+use sieve::aggregate::{self, Aggregate, Extent, FileSystem, Naive, Romio, ScanFile, SimplePm};
+use sieve::{Access, Adaptive, FileView, Plan, Profile, Request, Warmth};
+
+use crate::error::Result;
+use crate::read::{Progress, Reader};
+use crate::target::Target;
+use crate::write::Writer;
+
+/// Predicted nanoseconds from which on it pays to ask whether the data is at hand.
+const PROBE_NS: f64 = 10_000.0;
+
+/// What is locked while bytes are read in order to be written back.
+///
+/// Locks bind those who lock: other writers through Sluice, ROMIO, whoever uses fcntl(2).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Locking {
+    /// Nothing. Right when nobody else writes to the file at the same time.
+    SingleWriter,
+    /// Each window, from reading it to having written it. Blocks that are written by themselves
+    /// are not locked: nothing around them is touched. Another writer's window, though, may hold
+    /// an older state of them.
+    #[default]
+    Windows,
+    /// Also blocks that are written by themselves, together, by a lock that only windows of others
+    /// exclude. Then nothing is lost whoever writes what, as long as all do so.
+    All,
+}
+
+/// Who decides what is reached together.
+pub enum Planner {
+    /// An aggregate function.
+    Function(Box<dyn Aggregate + Send>),
+    /// The cost model.
+    Adaptive(Box<Adaptive>),
+}
+
+impl std::fmt::Debug for Planner {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Planner::Function(function) => {
+                f.debug_tuple("Function").field(&function.name()).finish()
+            }
+            Planner::Adaptive(adaptive) => f.debug_tuple("Adaptive").field(adaptive).finish(),
+        }
+    }
+}
+
+/// Reads and writes through views.
+///
+/// It keeps no file and no buffer, so that one engine can serve many; what it keeps is what it
+/// learned.
+#[derive(Debug)]
+pub struct Engine {
+    planner: Planner,
+    locking: Locking,
+}
+
+impl Engine {
+    /// An engine that asks an aggregate function.
+    #[must_use]
+    pub fn with_function(function: impl Aggregate + Send + 'static) -> Self {
+        Self { planner: Planner::Function(Box::new(function)), locking: Locking::default() }
+    }
+
+    /// An engine that plans by a cost model.
+    ///
+    /// # Errors
+    /// [`sieve::Error::Profile`].
+    pub fn adaptive(profile: Profile) -> Result<Self> {
+        let adaptive = Box::new(Adaptive::new(profile)?);
+        Ok(Self { planner: Planner::Adaptive(adaptive), locking: Locking::default() })
+    }
+
+    /// One of the built-in ways by its name: `naive`, `romio`, `simple_pm`, `extent`, `scanfile` or
+    /// `adaptive`. None for another name, or for a profile that is none.
+    #[must_use]
+    pub fn by_name(name: &str, profile: Profile) -> Option<Self> {
+        let device = &profile.device;
+        let file_system = FileSystem {
+            bandwidth: 1e9 / (profile.read.byte_ns + device.byte_ns).max(f64::MIN_POSITIVE),
+            latency_network: device.latency_ns * 1e-9,
+            latency_fs: profile.read.call_ns * 1e-9,
+        };
+        Some(match name {
+            "naive" => Self::with_function(Naive),
+            "romio" => Self::with_function(Romio),
+            "simple_pm" => Self::with_function(SimplePm(file_system)),
+            "extent" => Self::with_function(Extent(file_system)),
+            "scanfile" => Self::with_function(ScanFile { stripe_bytes: device.stripe_bytes }),
+            "adaptive" => Self::adaptive(profile).ok()?,
+            _ => return None,
+        })
+    }
+
+    /// An engine around a planner that is there already.
+    #[must_use]
+    pub fn new(planner: Planner) -> Self {
+        Self { planner, locking: Locking::default() }
+    }
+
+    /// The same with other locks.
+    #[must_use]
+    pub fn locking(mut self, locking: Locking) -> Self {
+        self.locking = locking;
+        self
+    }
+
+    /// Who decides.
+    #[must_use]
+    pub fn planner(&self) -> &Planner {
+        &self.planner
+    }
+
+    /// Reads `out.len()` bytes of data from byte `offset` of the view's data, through `buffer`
+    /// where that pays. Returns how many came: fewer than wanted where the file ends, or where
+    /// something went wrong behind them; asking again from there says what.
+    ///
+    /// # Errors
+    /// When not a byte could be read and the file does not end there: see [`crate::Error`].
+    pub fn read<T: Target + ?Sized>(
+        &mut self,
+        target: &T,
+        view: &FileView,
+        buffer: &mut [u8],
+        offset: u64,
+        out: &mut [u8],
+    ) -> Result<u64> {
+        if out.is_empty() {
+            target.check(Access::Read)?;
+            return Ok(0);
+        }
+        let len = out.len() as u64;
+        let buffer_bytes = buffer.len() as u64;
+        let mut reader = Reader::new(target, view, offset, buffer, out)?;
+        let result = match &mut self.planner {
+            Planner::Function(function) => {
+                let groups = aggregate::Groups::new(
+                    view,
+                    Access::Read,
+                    offset,
+                    len,
+                    buffer_bytes,
+                    function.as_mut(),
+                );
+                read_groups(groups?, &mut reader)
+            }
+            Planner::Adaptive(adaptive) => {
+                let request = request(target, Access::Read, offset, len, buffer_bytes);
+                drive(adaptive, target, view, request, |plan| {
+                    if plan.in_flight > 1 {
+                        return reader.batch(&mut plan.groups, plan.in_flight);
+                    }
+                    for group in &mut plan.groups {
+                        if reader.group(&group)? == Progress::Ended {
+                            return Ok(Progress::Ended);
+                        }
+                    }
+                    Ok(Progress::Going)
+                })
+            }
+        };
+        match result {
+            Err(error) if reader.done() == 0 => Err(error),
+            _ => Ok(reader.done()),
+        }
+    }
+
+    /// Writes `data` from byte `offset` of the view's data on. Bytes of the file that do not belong
+    /// to the view keep what they hold; where the file ended before, they read as zero. Returns how
+    /// many bytes were written: fewer than there are where something went wrong behind them; going
+    /// on from there says what.
+    ///
+    /// # Errors
+    /// When not a byte could be written: see [`crate::Error`].
+    pub fn write<T: Target + ?Sized>(
+        &mut self,
+        target: &T,
+        view: &FileView,
+        buffer: &mut [u8],
+        offset: u64,
+        data: &[u8],
+    ) -> Result<u64> {
+        // Also for what comes: a descriptor for appending would take every byte, at its end.
+        target.check(Access::Write)?;
+        if data.is_empty() {
+            return Ok(0);
+        }
+        let len = data.len() as u64;
+        let buffer_bytes = buffer.len() as u64;
+        let mut writer = Writer::new(target, view, offset, buffer, data, self.locking)?;
+        let result = match &mut self.planner {
+            Planner::Function(function) => {
+                let groups = aggregate::Groups::new(
+                    view,
+                    Access::Write,
+                    offset,
+                    len,
+                    buffer_bytes,
+                    function.as_mut(),
+                );
+                write_groups(groups?, &mut writer)
+            }
+            Planner::Adaptive(adaptive) => {
+                let mut request = request(target, Access::Write, offset, len, buffer_bytes);
+                request.locked = self.locking != Locking::SingleWriter;
+                drive(adaptive, target, view, request, |plan| {
+                    for group in &mut plan.groups {
+                        writer.group(&group, plan.in_flight)?;
+                    }
+                    Ok(Progress::Going)
+                })
+            }
+        };
+        match result {
+            Err(error) if writer.done() == 0 => Err(error),
+            _ => Ok(writer.done()),
+        }
+    }
+}
+
+fn read_groups<T: Target + ?Sized>(
+    groups: aggregate::Groups<'_>,
+    reader: &mut Reader<'_, T>,
+) -> Result<()> {
+    for group in groups {
+        if reader.group(&group?)? == Progress::Ended {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn write_groups<T: Target + ?Sized>(
+    groups: aggregate::Groups<'_>,
+    writer: &mut Writer<'_, T>,
+) -> Result<()> {
+    for group in groups {
+        writer.group(&group?, 1)?;
+    }
+    Ok(())
+}
+
+fn request<T: Target + ?Sized>(
+    target: &T,
+    access: Access,
+    offset: u64,
+    len: u64,
+    buffer_bytes: u64,
+) -> Request {
+    Request {
+        readable: access == Access::Read || target.is_readable(),
+        vectored: target.is_vectored(),
+        ..Request::new(access, offset..offset + len, buffer_bytes)
+    }
+}
+
+/// Plans part after part of a request, has each carried out, and tells the planner how long it
+/// took.
+fn drive<T: Target + ?Sized>(
+    adaptive: &mut Adaptive,
+    target: &T,
+    view: &FileView,
+    mut request: Request,
+    mut carry_out: impl FnMut(&mut Plan<'_>) -> Result<Progress>,
+) -> Result<()> {
+    while !request.data.is_empty() {
+        request.warmth = Warmth::Warm;
+        let mut plan = adaptive.plan(view, &request)?;
+        // What takes hardly any time when it is at hand is not worth the question.
+        if plan.prediction.corrected_ns > PROBE_NS {
+            let span = view.span(request.data.start, plan.data_len)?;
+            request.warmth = target.warmth(span);
+            if request.warmth == Warmth::Cold {
+                plan = adaptive.plan(view, &request)?;
+            }
+        }
+        let start = Instant::now();
+        let progress = carry_out(&mut plan)?;
+        if progress == Progress::Ended {
+            break;
+        }
+        adaptive.observe(&plan.prediction, start.elapsed().as_nanos() as f64);
+        request.data.start += plan.data_len;
+    }
+    Ok(())
+}

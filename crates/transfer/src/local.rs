@@ -1,0 +1,166 @@
+//! Files of this machine's kernel.
+
+use std::cell::OnceCell;
+use std::io::{IoSlice, IoSliceMut};
+use std::num::NonZeroU64;
+use std::ops::Range;
+use std::os::fd::BorrowedFd;
+
+use nix::fcntl::FcntlArg;
+use rustix::fs::{Advice, OFlags};
+use rustix::io::{Errno, ReadWriteFlags};
+use sieve::{Access, Warmth};
+
+use crate::error::{Error, Result};
+use crate::target::{LockKind, ReadRequest, Target, WriteRequest, read_full, write_full};
+
+/// An open file, known by its descriptor. Making one costs nothing; what it has to know of the
+/// descriptor it asks when it is needed.
+#[derive(Debug)]
+pub struct LocalFile<'fd> {
+    fd: BorrowedFd<'fd>,
+    flags: OnceCell<OFlags>,
+}
+
+impl<'fd> LocalFile<'fd> {
+    /// The file behind a descriptor.
+    #[must_use]
+    pub fn new(fd: BorrowedFd<'fd>) -> Self {
+        Self { fd, flags: OnceCell::new() }
+    }
+
+    /// How it was opened. A descriptor that is none answers as if it were for reading only: the
+    /// call that comes next says `EBADF`.
+    fn flags(&self) -> OFlags {
+        *self.flags.get_or_init(|| rustix::fs::fcntl_getfl(self.fd).unwrap_or(OFlags::RDONLY))
+    }
+
+    /// Takes or gives back a lock that belongs to the open file, not to the process: fcntl(2),
+    /// "Open file description locks".
+    fn fcntl_lock(
+        &self,
+        file: Range<u64>,
+        kind: nix::libc::c_int,
+    ) -> std::result::Result<(), Errno> {
+        let lock = nix::libc::flock {
+            l_type: kind as nix::libc::c_short,
+            l_whence: nix::libc::SEEK_SET as nix::libc::c_short,
+            // Offsets of files are below 2^63; a length of 0 would mean "to the end of time".
+            l_start: file.start as i64,
+            l_len: (file.end.saturating_sub(file.start)).max(1) as i64,
+            l_pid: 0,
+        };
+        loop {
+            match nix::fcntl::fcntl(self.fd, FcntlArg::F_OFD_SETLKW(&lock)) {
+                Ok(_) => return Ok(()),
+                Err(nix::errno::Errno::EINTR) => {}
+                Err(errno) => return Err(Errno::from_raw_os_error(errno as i32)),
+            }
+        }
+    }
+
+    /// Tells the kernel what will be wanted, so that the disk works on all of it at once:
+    /// posix_fadvise(2), `POSIX_FADV_WILLNEED`. A kernel that does not listen is no error.
+    fn announce(&self, offset: u64, len: usize) {
+        if let Some(len) = NonZeroU64::new(len as u64) {
+            let _ = rustix::fs::fadvise(self.fd, offset, Some(len), Advice::WillNeed);
+        }
+    }
+}
+
+impl Target for LocalFile<'_> {
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> std::result::Result<usize, Errno> {
+        rustix::io::pread(self.fd, buf, offset)
+    }
+
+    fn write_at(&self, offset: u64, data: &[u8]) -> std::result::Result<usize, Errno> {
+        rustix::io::pwrite(self.fd, data, offset)
+    }
+
+    fn read_vectored_at(
+        &self,
+        offset: u64,
+        bufs: &mut [IoSliceMut<'_>],
+    ) -> std::result::Result<usize, Errno> {
+        rustix::io::preadv(self.fd, bufs, offset)
+    }
+
+    fn write_vectored_at(
+        &self,
+        offset: u64,
+        bufs: &[IoSlice<'_>],
+    ) -> std::result::Result<usize, Errno> {
+        rustix::io::pwritev(self.fd, bufs, offset)
+    }
+
+    fn is_vectored(&self) -> bool {
+        true
+    }
+
+    fn read_batch(&self, reads: &mut [ReadRequest<'_>]) {
+        for read in reads.iter() {
+            self.announce(read.offset, read.buf.len());
+        }
+        for read in reads {
+            (read.done, read.errno) = read_full(self, read.offset, read.buf);
+        }
+    }
+
+    fn write_batch(&self, writes: &mut [WriteRequest<'_>]) {
+        // A page that is written in part has to be read: that is what can be asked for ahead.
+        for write in writes.iter().filter(|_| self.is_readable()) {
+            self.announce(write.offset, write.data.len());
+        }
+        for write in writes {
+            (write.done, write.errno) = write_full(self, write.offset, write.data);
+        }
+    }
+
+    fn check(&self, access: Access) -> Result<()> {
+        let refused = |errno| Error::Io { access, offset: 0, len: 0, errno };
+        match access {
+            // A read of nothing finds out about pipes (ESPIPE) and closed descriptors.
+            Access::Read => rustix::io::pread(self.fd, &mut [0u8; 0][..], 0).map_err(refused)?,
+            Access::Write if self.flags().contains(OFlags::APPEND) => return Err(Error::Append),
+            Access::Write => rustix::io::pwrite(self.fd, &[], 0).map_err(refused)?,
+        };
+        Ok(())
+    }
+
+    fn is_readable(&self) -> bool {
+        // O_RDONLY is 0 and O_RDWR a value of its own: open(2).
+        self.flags() & OFlags::RWMODE != OFlags::WRONLY
+    }
+
+    fn warmth(&self, file: Range<u64>) -> Warmth {
+        let last = file.end.saturating_sub(1).max(file.start);
+        let probes = [file.start, file.start + (last - file.start) / 2, last];
+        let is_cold = |offset: u64| {
+            let mut byte = [0u8; 1];
+            let mut bufs = [IoSliceMut::new(&mut byte)];
+            // preadv2(2), RWF_NOWAIT: "do not wait for data which is not immediately available".
+            // File systems that cannot tell say EOPNOTSUPP; most of those are memory.
+            let read = rustix::io::preadv2(self.fd, &mut bufs, offset, ReadWriteFlags::NOWAIT);
+            read == Err(Errno::AGAIN)
+        };
+        if self.is_readable() && probes.into_iter().any(is_cold) {
+            Warmth::Cold
+        } else {
+            Warmth::Warm
+        }
+    }
+
+    fn lock(&self, file: Range<u64>, kind: LockKind) -> std::result::Result<(), Errno> {
+        let kind = match kind {
+            // A lock for reading needs a descriptor for reading: fcntl(2), EBADF.
+            LockKind::Shared if self.is_readable() => nix::libc::F_RDLCK,
+            LockKind::Shared | LockKind::Exclusive => nix::libc::F_WRLCK,
+        };
+        self.fcntl_lock(file, kind)
+    }
+
+    fn unlock(&self, file: Range<u64>) {
+        // Giving back what is held cannot fail; were it so, closing the file would do it.
+        let _ = self.fcntl_lock(file, nix::libc::F_UNLCK);
+    }
+}
