@@ -16,6 +16,7 @@
 //!    ([`Connection::wait`]); a large payload goes from the socket straight into its buffer.
 #![forbid(unsafe_code)]
 
+mod batch;
 mod chunks;
 mod connection;
 mod dial;
@@ -38,6 +39,7 @@ mod tree;
 mod writebehind;
 mod xattr;
 
+pub use batch::{ReadPart, WritePart};
 pub use connection::{Body, Connection, Ticket};
 pub use dial::{Dial, Place, SocketDial, direct};
 pub use error::{Error, ProtocolError, Result};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use client::{Connection, Handle, Lock, Repeat};
-use p9::{Attributes, DirEntry, Errno, Fid, OpenFlags, Reply, SetAttributes, SetattrMask};
+use client::{Handle, Lock, ReadPart, Repeat, WritePart};
+use p9::{Attributes, DirEntry, Errno, OpenFlags, SetAttributes, SetattrMask};
 
 use crate::error::{Error, Result};
 use crate::node::{LockOwner, LockRange, OpenNode};
@@ -40,18 +40,18 @@ impl RelayFile {
 
 impl OpenNode for RelayFile {
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        let read =
-            |connection: &Arc<Connection>, fid: Fid| read_all(connection, fid, buffer, offset);
-        self.handle().with(Repeat::Safe, read).map_err(refused("read"))
+        let mut part = ReadPart::new(offset, buffer);
+        let outcome = self.handle().read_batch(std::slice::from_mut(&mut part));
+        carried(outcome, part.done, part.refusal).map_err(refused("read"))
     }
 
     fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
         // An append that was made twice would show.
         let appends = self.flags.contains(OpenFlags::APPEND);
         let repeat = if appends { Repeat::OnlyUnsent } else { Repeat::Safe };
-        self.handle()
-            .with(repeat, |connection, fid| write_all(connection, fid, data, offset))
-            .map_err(refused("write"))
+        let mut part = WritePart::new(offset, data);
+        let outcome = self.handle().write_batch(repeat, std::slice::from_mut(&mut part));
+        carried(outcome, part.done, part.refusal).map_err(refused("write"))
     }
 
     fn read_directory(
@@ -116,81 +116,15 @@ fn lock_of(owner: &LockOwner, range: LockRange) -> Lock {
     Lock { kind, start, length, process: owner.process, client: owner.client.clone() }
 }
 
-/// Asks for all parts at once and waits for them in order.
-fn read_all(
-    connection: &Arc<Connection>,
-    fid: Fid,
-    buffer: &mut [u8],
-    offset: u64,
+/// How many bytes went, or why none did.
+fn carried(
+    outcome: client::Result<()>,
+    done: usize,
+    refusal: Option<Errno>,
 ) -> client::Result<usize> {
-    let part_max = connection.payload_max();
-    let mut tickets = Vec::with_capacity(buffer.len().div_ceil(part_max));
-    let mut at = offset;
-    for part in buffer.chunks(part_max) {
-        tickets.push(connection.submit_read(fid, at, part.len() as u32)?);
-        at = at.saturating_add(part.len() as u64);
-    }
-    let mut total = 0;
-    let mut outcome = Ok(());
-    let mut over = false;
-    for (ticket, part) in tickets.into_iter().zip(buffer.chunks_mut(part_max)) {
-        if over {
-            // Past the end, or past an error: what is there would not be in one piece.
-            connection.forget(ticket);
-            continue;
-        }
-        match connection.wait_read(ticket, part) {
-            Ok(count) => {
-                total += count;
-                over = count < part.len();
-            }
-            Err(error) => {
-                over = true;
-                // A broken connection is for the caller to repeat.
-                if total == 0 || error.is_retryable() {
-                    outcome = Err(error);
-                }
-            }
-        }
-    }
-    outcome.map(|()| total)
-}
-
-/// Sends all parts at once; the answer is how many bytes were written in one piece.
-fn write_all(
-    connection: &Arc<Connection>,
-    fid: Fid,
-    data: &[u8],
-    offset: u64,
-) -> client::Result<usize> {
-    let part_max = connection.payload_max();
-    let mut tickets = Vec::with_capacity(data.len().div_ceil(part_max));
-    let mut at = offset;
-    for part in data.chunks(part_max) {
-        tickets.push((connection.submit_write(fid, at, part)?, part.len()));
-        at = at.saturating_add(part.len() as u64);
-    }
-    let mut total = 0;
-    let mut failed: Option<client::Error> = None;
-    for (ticket, len) in tickets {
-        let outcome = connection.wait(ticket).and_then(|body| match body.reply() {
-            Ok(Reply::Write { count }) => Ok(count as usize),
-            _ => Err(client::Error::Refused(Errno::EIO)),
-        });
-        match outcome {
-            _ if failed.is_some() => {}
-            Ok(count) => {
-                total += count.min(len);
-                if count < len {
-                    failed = Some(client::Error::Refused(Errno::EIO));
-                }
-            }
-            Err(error) => failed = Some(error),
-        }
-    }
-    match failed {
-        // A broken connection is for the caller to repeat.
-        Some(error) if total == 0 || error.is_retryable() => Err(error),
-        _ => Ok(total),
+    match (outcome, refusal) {
+        (Err(error), _) => Err(error),
+        (Ok(()), Some(errno)) if done == 0 => Err(client::Error::Refused(errno)),
+        (Ok(()), _) => Ok(done),
     }
 }
