@@ -91,6 +91,11 @@ impl Remote {
         self.uri.path.file_name().map(<[u8]>::to_vec)
     }
 
+    /// How many names lead here from the root of the service.
+    pub(super) fn depth(&self) -> usize {
+        self.uri.path.names().count()
+    }
+
     fn at(&self) -> At<'_> {
         At::root(self.uri.path.as_bytes())
     }

@@ -40,6 +40,9 @@ fn json_lines_can_be_read() {
         (&entry["size_bytes"], &entry["mode"], &entry["type"]),
         (&5.into(), &"0640".into(), &"file".into())
     );
+    // The numbers of a store's files use all 64 bits, of which a double holds 53.
+    let number: u64 = entry["inode"].as_str().unwrap().parse().unwrap();
+    assert!(number > 1 << 53, "{number}");
     let again: serde_json::Value =
         serde_json::from_str(&run(["stat", "--json", &served.uri("d/b")]).ok()).unwrap();
     assert_eq!(entry, again);
@@ -100,6 +103,26 @@ fn directories_are_made_and_removed() {
 }
 
 #[test]
+fn a_whole_store_is_not_removed_and_nothing_in_it_is_touched() {
+    let served = Served::new();
+    fs::create_dir(served.local("sub")).unwrap();
+    fs::write(served.local("sub/f"), "content").unwrap();
+    let said = run(["rm", "-r", &served.uri("d")]).fails(1);
+    assert!(said.contains("whole store") && said.contains(&format!("rm -r {}/*", served.uri("d"))));
+    assert!(run(["rm", "-rf", &served.uri("")]).fails(1).contains("root"));
+    assert_eq!(fs::read(served.local("sub/f")).unwrap(), b"content");
+}
+
+#[test]
+fn the_root_of_a_service_says_that_stores_are_made_elsewhere() {
+    let served = Served::new();
+    let said = run(["mkdir", &served.uri("new")]).fails(1);
+    assert!(said.contains("only lists its stores") && said.contains("STORE/NAME"), "{said}");
+    let said = run(["cp", "/etc/passwd", &served.uri("new")]).fails(1);
+    assert!(said.contains("only lists its stores"), "{said}");
+}
+
+#[test]
 fn errors_name_the_place_the_reason_and_what_to_do() {
     let served = Served::new();
     let missing = run(["cat", &served.uri("d/none")]).fails(1);
@@ -112,8 +135,10 @@ fn errors_name_the_place_the_reason_and_what_to_do() {
     assert!(
         unreachable.contains("127.0.0.1:1")
             && unreachable.contains("refused")
-            && unreachable.contains("doctor")
+            && unreachable.contains("sluice serve")
     );
+    let nowhere = run(["ls", "scdc+tcp://nowhere.invalid/x"]).fails(1);
+    assert!(nowhere.contains("`nowhere.invalid` cannot be resolved"), "{nowhere}");
     let unknown = run(["ls", "scdc+tpc://host/x"]).fails(1);
     assert!(unknown.contains("byte 5") && unknown.contains("did you mean `tcp`"));
     assert!(run(["ls", "scdc:///none"]).fails(1).contains("--store"));

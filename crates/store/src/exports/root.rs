@@ -129,7 +129,11 @@ impl Node for RootNode {
         Err(Error::ReadOnly { operation: "rename" })
     }
 
-    fn remove(&self, _name: &[u8], _directory: bool) -> Result<()> {
+    /// Refuses a member as rmdir(2) does a mount point, which no right to write would change.
+    fn remove(&self, name: &[u8], directory: bool) -> Result<()> {
+        if directory && self.list.members.contains_key(name) {
+            return Err(refusal("unlink", Errno::EBUSY));
+        }
         Err(Error::ReadOnly { operation: "unlink" })
     }
 
