@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use address::{RemotePath, Resolved, Uri, clean_absolute, detect};
+use address::{Resolved, Uri, clean_absolute, detect};
 use anyhow::{Context, Result};
 
 use crate::format::name_text;
@@ -336,12 +336,16 @@ impl Place {
         match self {
             // Read-only whatever the stores are.
             Self::Remote(remote) if trouble.is_read_only() && remote.depth() <= 1 => {
-                let endpoint = remote.uri().endpoint.clone();
-                let root = Uri { endpoint, path: RemotePath::default() };
                 format!(
                     "the root of a service only lists its stores, and nothing can be made there; name something in a \
                      store, such as {}",
-                    root.join(b"STORE").join(b"NAME")
+                    remote.root().join(b"STORE").join(b"NAME")
+                )
+            }
+            Self::Remote(remote) if trouble.is_missing() && remote.depth() == 1 => {
+                format!(
+                    "the service has no store of that name; `sluice ls {}` lists those it has",
+                    remote.root()
                 )
             }
             Self::Remote(remote) if trouble.is_busy() && remote.depth() == 1 => format!(

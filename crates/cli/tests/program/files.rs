@@ -146,6 +146,25 @@ fn errors_name_the_place_the_reason_and_what_to_do() {
 }
 
 #[test]
+fn a_store_that_is_not_there_is_told_with_those_that_are() {
+    let served = Served::new();
+    let said = run(["ls", &served.uri("none")]).fails(1);
+    let listing = format!("`sluice ls {}` lists", served.uri(""));
+    assert!(said.contains("no store of that name") && said.contains(&listing), "{said}");
+    run(["rm", "-f", &served.uri("none")]).ok();
+}
+
+#[test]
+fn stat_says_where_a_mapped_path_leads() {
+    let served = Served::new();
+    fs::write(served.local("f"), "").unwrap();
+    let map = format!("/far={}", served.uri("d"));
+    let at = format!("    At: {}\n", served.uri("d/f"));
+    assert!(run(["stat", "--map", &map, "/far/f"]).ok().contains(&at));
+    assert!(!run(["stat", &served.uri("d/f")]).ok().contains("At:"));
+}
+
+#[test]
 fn an_unreachable_service_is_not_an_absent_file() {
     assert!(
         run(["rm", "-f", "scdc+uds:///nonexistent/x.sock/f"]).fails(1).contains("cannot reach")
