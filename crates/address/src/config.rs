@@ -29,16 +29,18 @@
 //! idle_seconds = 0                      # 0: never
 //! ```
 //!
-//! A key that does not exist is an error that names file, line and the nearest key that does.
+//! A key that does not exist is an error that names file, line and the nearest key that does. All errors of a file are
+//! told at once.
 
 mod table;
 
 use std::path::{Path, PathBuf};
 
 use crate::{
-    AddressError, ClientOptions, ConfigFault, Endpoint, Route, Routes, StorePlace, StoreSpec, Uri,
+    AddressError, ClientOptions, ConfigErrors, ConfigFault, Endpoint, Route, Routes, StorePlace,
+    StoreSpec, Uri,
 };
-use table::Table;
+use table::{Entry, Table};
 
 /// What a configuration file says. What it does not say is `None` or empty, so that flags and defaults show through.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -135,116 +137,105 @@ impl Config {
     /// Parses the text of `file`, whose directory is where relative directories in it begin.
     ///
     /// # Errors
-    /// [`AddressError::Config`] with line and column.
-    pub fn parse(text: &str, file: &Path) -> Result<Self, AddressError> {
+    /// Each fault as an [`AddressError::Config`] with line and column.
+    pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigErrors> {
         table::with_root(text, file, |root| {
-            root.only(&["routes", "stores", "client", "serve"])?;
-            let mut config = Self::default();
-            if let Some(table) = root.table("routes")? {
-                config.routes = routes(&table)?;
+            root.only(&["routes", "stores", "client", "serve"]);
+            let table = |key| root.table(key);
+            Self {
+                routes: table("routes").map(|table| routes(&table)).unwrap_or_default(),
+                stores: table("stores").map(|table| stores(&table, file)).unwrap_or_default(),
+                client: table("client").map(|table| client(&table)).unwrap_or_default(),
+                serve: table("serve").map(|table| serve(&table, file)).unwrap_or_default(),
             }
-            if let Some(table) = root.table("stores")? {
-                config.stores = stores(&table, file)?;
-            }
-            if let Some(table) = root.table("client")? {
-                config.client = client(&table)?;
-            }
-            if let Some(table) = root.table("serve")? {
-                config.serve = serve(&table, file)?;
-            }
-            Ok(config)
         })
     }
 }
 
-fn routes(table: &Table<'_>) -> Result<Routes, AddressError> {
-    let mut routes = Vec::new();
-    for entry in table.entries() {
+fn routes(table: &Table<'_>) -> Routes {
+    let route = |entry: Entry<'_>| {
         let uri = entry.text("a URI")?;
-        let uri = Uri::parse(uri.as_bytes()).map_err(|error| entry.address(error))?;
-        routes.push(Route::new(entry.key.as_bytes(), uri).map_err(|error| entry.address(error))?);
-    }
-    Routes::new(routes).map_err(|error| table.fault(ConfigFault::Address(Box::new(error))))
+        let uri = entry.address(Uri::parse(uri.as_bytes()))?;
+        entry.address(Route::new(entry.key.as_bytes(), uri))
+    };
+    let routes = Routes::new(table.entries().filter_map(route));
+    routes.unwrap_or_else(|error| {
+        table.fault(ConfigFault::Address(Box::new(error)));
+        Routes::default()
+    })
 }
 
-fn stores(table: &Table<'_>, file: &Path) -> Result<Vec<StoreSpec>, AddressError> {
-    let mut stores = Vec::new();
-    for entry in table.entries() {
-        let (place, read_only) = match entry.as_table() {
-            Some(detail) => {
-                detail.only(&["path", "read_only"])?;
-                let Some(path) = detail.get("path") else {
-                    return Err(entry.fault(ConfigFault::MissingKey {
-                        table: entry.key.to_owned(),
-                        key: "path",
-                    }));
-                };
-                (
-                    path.text("a directory, `mem:` or a URI")?,
-                    detail.flag("read_only")?.unwrap_or(false),
-                )
-            }
-            None => (entry.text("a directory, `mem:`, a URI or a table with `path`")?, false),
-        };
-        let place = StorePlace::parse(place.as_bytes()).map_err(|error| entry.address(error))?;
-        let missing = || entry.address(AddressError::StorePlace { name: entry.key.to_owned() });
-        let place = match place.ok_or_else(missing)? {
-            StorePlace::Dir(dir) => StorePlace::Dir(beside(file, dir)),
-            other @ (StorePlace::Mem | StorePlace::Relay(_)) => other,
-        };
-        stores.push(
-            StoreSpec::new(entry.key.as_bytes(), place, read_only)
-                .map_err(|error| entry.address(error))?,
-        );
-    }
-    Ok(stores)
+fn stores(table: &Table<'_>, file: &Path) -> Vec<StoreSpec> {
+    table.entries().filter_map(|entry| store(&entry, file)).collect()
+}
+
+fn store(entry: &Entry<'_>, file: &Path) -> Option<StoreSpec> {
+    let (place, read_only) = match entry.as_table() {
+        Some(detail) => {
+            detail.only(&["path", "read_only"]);
+            let read_only = detail.flag("read_only").unwrap_or(false);
+            let Some(path) = detail.get("path") else {
+                let table = entry.key.to_owned();
+                entry.fault(ConfigFault::MissingKey { table, key: "path" });
+                return None;
+            };
+            (path.text("a directory, `mem:` or a URI")?, read_only)
+        }
+        None => (entry.text("a directory, `mem:`, a URI or a table with `path`")?, false),
+    };
+    let missing = || AddressError::StorePlace { name: entry.key.to_owned() };
+    let place = StorePlace::parse(place.as_bytes()).and_then(|place| place.ok_or_else(missing));
+    let place = match entry.address(place)? {
+        StorePlace::Dir(dir) => StorePlace::Dir(beside(file, dir)),
+        other @ (StorePlace::Mem | StorePlace::Relay(_)) => other,
+    };
+    entry.address(StoreSpec::new(entry.key.as_bytes(), place, read_only))
 }
 
 fn beside(file: &Path, path: PathBuf) -> PathBuf {
     file.parent().map_or_else(|| path.clone(), |dir| dir.join(&path))
 }
 
-fn client(table: &Table<'_>) -> Result<ClientKeys, AddressError> {
-    table.only(&["read_ahead_bytes", "write_behind_bytes", "msize_bytes", "reconnect_seconds"])?;
-    Ok(ClientKeys {
-        read_ahead_bytes: table.size("read_ahead_bytes", 0, 1 << 40)?,
-        write_behind_bytes: table.size("write_behind_bytes", 0, 1 << 40)?,
-        msize_bytes: msize(table)?,
-        reconnect_seconds: table.count("reconnect_seconds", 0)?,
-    })
+fn client(table: &Table<'_>) -> ClientKeys {
+    table.only(&["read_ahead_bytes", "write_behind_bytes", "msize_bytes", "reconnect_seconds"]);
+    ClientKeys {
+        read_ahead_bytes: table.size("read_ahead_bytes", 0, 1 << 40),
+        write_behind_bytes: table.size("write_behind_bytes", 0, 1 << 40),
+        msize_bytes: msize(table),
+        reconnect_seconds: table.count("reconnect_seconds", 0),
+    }
 }
 
-fn msize(table: &Table<'_>) -> Result<Option<u32>, AddressError> {
+fn msize(table: &Table<'_>) -> Option<u32> {
     let (min, max) = ClientOptions::MSIZE_BYTES_RANGE;
-    let size = table.size("msize_bytes", min.into(), max.into())?;
     // In range, hence below 2^32.
-    Ok(size.map(|bytes| bytes as u32))
+    table.size("msize_bytes", min.into(), max.into()).map(|bytes| bytes as u32)
 }
 
-fn serve(table: &Table<'_>, file: &Path) -> Result<ServeKeys, AddressError> {
-    table.only(&["listen", "read_only", "stores", "limits"])?;
-    let mut serve =
-        ServeKeys { read_only: table.flag("read_only")?.unwrap_or(false), ..ServeKeys::default() };
-    if let Some(entry) = table.get("listen") {
-        for address in entry.texts("a list of addresses")? {
-            let listen =
-                Endpoint::parse_listen(address.as_bytes()).map_err(|error| entry.address(error))?;
-            serve.listen.push(listen);
-        }
+fn serve(table: &Table<'_>, file: &Path) -> ServeKeys {
+    table.only(&["listen", "read_only", "stores", "limits"]);
+    ServeKeys {
+        listen: table.get("listen").map(|entry| listen(&entry)).unwrap_or_default(),
+        stores: table.table("stores").map(|table| stores(&table, file)).unwrap_or_default(),
+        read_only: table.flag("read_only").unwrap_or(false),
+        limits: table.table("limits").map(|table| limits(&table)).unwrap_or_default(),
     }
-    if let Some(table) = table.table("stores")? {
-        serve.stores = stores(&table, file)?;
+}
+
+fn listen(entry: &Entry<'_>) -> Vec<Endpoint> {
+    let addresses = entry.texts("a list of addresses").unwrap_or_default();
+    let parse = |address: &str| entry.address(Endpoint::parse_listen(address.as_bytes()));
+    addresses.into_iter().filter_map(parse).collect()
+}
+
+fn limits(table: &Table<'_>) -> Limits {
+    table.only(&["connections_max", "fids_max", "msize_bytes", "idle_seconds"]);
+    Limits {
+        connections_max: table.count("connections_max", 1),
+        fids_max: table.count("fids_max", 1),
+        msize_bytes: msize(table),
+        idle_seconds: table.count("idle_seconds", 0),
     }
-    if let Some(table) = table.table("limits")? {
-        table.only(&["connections_max", "fids_max", "msize_bytes", "idle_seconds"])?;
-        serve.limits = Limits {
-            connections_max: table.count("connections_max", 1)?,
-            fids_max: table.count("fids_max", 1)?,
-            msize_bytes: msize(&table)?,
-            idle_seconds: table.count("idle_seconds", 0)?,
-        };
-    }
-    Ok(serve)
 }
 
 #[cfg(test)]

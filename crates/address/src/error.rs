@@ -1,5 +1,6 @@
 //! What can be wrong with an address, a route or a setting, where, and what to do about it.
 
+use std::fmt;
 use std::path::PathBuf;
 
 /// Everything that this crate refuses.
@@ -101,6 +102,29 @@ pub enum AddressError {
         fault: ConfigFault,
     },
 }
+
+/// Everything that is wrong with a configuration file: at least one error, in the order of the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigErrors(pub Vec<AddressError>);
+
+impl ConfigErrors {
+    /// How many are shown: a file with more of them is hardly a configuration.
+    const SHOWN_MAX: usize = 20;
+}
+
+impl fmt::Display for ConfigErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().take(Self::SHOWN_MAX).enumerate() {
+            write!(f, "{}{error}", if index == 0 { "" } else { "\n" })?;
+        }
+        match self.0.len().saturating_sub(Self::SHOWN_MAX) {
+            0 => Ok(()),
+            more => write!(f, "\nand {more} more"),
+        }
+    }
+}
+
+impl std::error::Error for ConfigErrors {}
 
 /// What is wrong with a URI.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -28,7 +28,7 @@ mod stores;
 mod uri;
 
 pub use detect::{Detected, detect};
-pub use error::{AddressError, ConfigFault, SettingsFault, UriFault};
+pub use error::{AddressError, ConfigErrors, ConfigFault, SettingsFault, UriFault};
 pub use nearest::nearest;
 pub use path::{RemotePath, clean_absolute, demands_directory, names};
 pub use routes::{Hit, Resolved, Route, Routes};

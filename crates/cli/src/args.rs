@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueHint};
 
 /// Files of unmodified programs, wherever they live.
 #[derive(Debug, Parser)]
-#[command(name = "sluice", version, max_term_width = 100, propagate_version = true)]
+#[command(name = "sluice", version, max_term_width = 100)]
 #[command(after_long_help = "\
 Addresses:
   scdc:///NAME/path                  a store in this process (--store, [stores])
@@ -30,35 +30,36 @@ pub(crate) struct Cli {
 
 /// Flags of every command.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Where files are")]
 pub(crate) struct Common {
-    /// Configuration file; otherwise $SLUICE_CONFIG, ./sluice.toml, ~/.config/sluice/sluice.toml
-    #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
-    pub(crate) config: Option<PathBuf>,
     /// Make paths below PREFIX mean URI (repeatable)
     #[arg(long, value_name = "PREFIX=URI", global = true)]
     pub(crate) map: Vec<OsString>,
-    /// Offer DIR as scdc:///NAME in this process (repeatable; also NAME=mem: and NAME=URI)
+    /// Make scdc:///NAME mean DIR, without any service (repeatable; also NAME=mem: and NAME=URI)
     #[arg(long, value_name = "NAME=DIR", global = true)]
     pub(crate) store: Vec<OsString>,
+    /// Configuration file [default: $SLUICE_CONFIG, ./sluice.toml or ~/.config/sluice/sluice.toml]
+    #[arg(long, value_name = "FILE", global = true, value_hint = ValueHint::FilePath)]
+    pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) client: ClientFlags,
 }
 
 /// The keys of `[client]` as flags.
 #[derive(Debug, Clone, Copy, Args)]
-#[command(next_help_heading = "Client options")]
+#[command(next_help_heading = "Tuning of connections")]
 pub(crate) struct ClientFlags {
-    /// Most bytes read ahead of a program that reads in order, such as 8MiB
-    #[arg(long, value_name = "SIZE", global = true, value_parser = size)]
+    /// Most bytes read ahead of a program that reads in order [default: 16MiB]
+    #[arg(long, value_name = "SIZE", global = true, hide_short_help = true, value_parser = size)]
     pub(crate) read_ahead_bytes: Option<u64>,
-    /// Most bytes written before they are acknowledged, such as 8MiB
-    #[arg(long, value_name = "SIZE", global = true, value_parser = size)]
+    /// Most bytes written before they are acknowledged [default: 16MiB]
+    #[arg(long, value_name = "SIZE", global = true, hide_short_help = true, value_parser = size)]
     pub(crate) write_behind_bytes: Option<u64>,
-    /// Greatest 9P message to agree on, such as 1MiB
-    #[arg(long, value_name = "SIZE", global = true, value_parser = msize)]
+    /// Greatest 9P message to agree on [default: 1MiB]
+    #[arg(long, value_name = "SIZE", global = true, hide_short_help = true, value_parser = msize)]
     pub(crate) msize_bytes: Option<u32>,
-    /// How long a broken connection is tried again
-    #[arg(long, value_name = "SECONDS", global = true)]
+    /// How long a broken connection is tried again [default: 15]
+    #[arg(long, value_name = "SECONDS", global = true, hide_short_help = true)]
     pub(crate) reconnect_seconds: Option<u32>,
 }
 
@@ -97,20 +98,28 @@ pub(crate) enum Command {
 /// A program that cannot be carried (statically linked, set-user-id, of another machine type) is refused with exit
 /// status 126, because it would quietly use the local directory instead.
 #[derive(Debug, Args)]
-#[command(after_long_help = "\
+#[command(
+    override_usage = "sluice run [OPTIONS] [--] PROGRAM [ARGUMENT]...",
+    after_long_help = "\
 Examples:
   sluice run -- sha256sum scdc+tcp://localhost/data/big.h5
   sluice run --map /far=scdc+tcp://localhost/data -- python3 analyse.py /far/in.npy
   sluice run --store tmp=/scratch/me -- ./app scdc:///tmp/out
 
-Exit status: the program's; 126 if it cannot be carried, 127 if it is not found, 125 if sluice itself fails.
-")]
+Exit status:
+  the program's, or
+    2  an option before PROGRAM is wrong
+  125  sluice itself failed
+  126  PROGRAM cannot be carried or executed
+  127  PROGRAM was not found
+"
+)]
 pub(crate) struct Run {
-    /// Do not patch libc in memory; use plain symbol interposition, which sees less
+    /// Catch calls by their symbols only, and do not patch libc in memory: sees less, where patching is trouble
     #[arg(long)]
     pub(crate) no_patch: bool,
-    /// The program and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM",
+    /// The program and its arguments; options behind its name are its own
+    #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM",
           value_hint = ValueHint::CommandWithArguments)]
     pub(crate) program: Vec<OsString>,
 }
@@ -139,14 +148,14 @@ pub(crate) struct Serve {
     /// Listen on other than loopback addresses, though anyone who can connect may read and write
     #[arg(long)]
     pub(crate) insecure: bool,
-    /// Most connections at a time
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Most connections at a time [default: 1024]
+    #[arg(long, value_name = "COUNT", help_heading = "Limits", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) connections_max: Option<u32>,
-    /// Most files of one connection, open or walked to
-    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..))]
+    /// Most files of one connection, open or walked to [default: 65536]
+    #[arg(long, value_name = "COUNT", help_heading = "Limits", hide_short_help = true, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) fids_max: Option<u32>,
-    /// Close connections that are silent for so long; 0: never
-    #[arg(long, value_name = "SECONDS")]
+    /// Close connections that are silent for so long [default: 0, never]
+    #[arg(long, value_name = "SECONDS", help_heading = "Limits", hide_short_help = true)]
     pub(crate) idle_seconds: Option<u32>,
 }
 
@@ -162,7 +171,7 @@ pub(crate) struct Ls {
     /// Names that begin with a dot, too
     #[arg(short, long)]
     pub(crate) all: bool,
-    /// One JSON object per file and line
+    /// One JSON object per file and line; inode numbers are text, as they may exceed 2^53
     #[arg(long)]
     pub(crate) json: bool,
     /// What to list: local paths, mapped paths or URIs
@@ -191,9 +200,11 @@ pub(crate) struct Cat {
 
 /// Copy files between any two places
 ///
-/// A file gets its final name only when it is complete and on stable storage; until then it is called
-/// .NAME.sluice-part. With --resume an interrupted copy goes on from that file, after checks that the source is of the
-/// same size and age and that the end of what was copied agrees. Modes and modification times are kept.
+/// A file gets its final name only when it is complete and on stable storage. Until then it is called
+/// .NAME.HASH.sluice-part, where HASH stands for the size and the modification time of the source. With --resume an
+/// interrupted copy goes on from that file, if the end of what was copied agrees with the source; a source that has
+/// changed is copied anew, and once NAME is complete all its part files are removed. Modes and modification times are
+/// kept.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
@@ -201,6 +212,7 @@ Examples:
   sluice cp -r --jobs 8 scdc+tcp://localhost/data/run7 /scratch/
   sluice cp --resume scdc+tcp://localhost/a/big.h5 scdc+uds://default/b/
   tar c dir | sluice cp - scdc+uds://default/data/dir.tar
+  sluice cp scdc+uds://default/data/dir.tar - | tar t
 ")]
 pub(crate) struct Cp {
     /// Copy directories and what is in them
@@ -215,7 +227,7 @@ pub(crate) struct Cp {
     /// Say nothing but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// A summary as one JSON object
+    /// Print a summary as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
     /// Sources, then the destination; - is standard input or output
@@ -240,7 +252,7 @@ pub(crate) struct Rm {
 /// Say what is known of files
 #[derive(Debug, Args)]
 pub(crate) struct Stat {
-    /// One JSON object per file and line
+    /// One JSON object per file and line; inode numbers are text, as they may exceed 2^53
     #[arg(long)]
     pub(crate) json: bool,
     /// Of what a symbolic link leads to

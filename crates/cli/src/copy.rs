@@ -12,13 +12,14 @@ mod transfer;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use anyhow::{Result, bail};
 
 use crate::args::Cp;
 use crate::place::{Meta, Place, Places};
+use part::Leftovers;
 use progress::Progress;
 use transfer::CopyError;
 
@@ -28,6 +29,8 @@ pub(crate) struct Task {
     to: Place,
     /// Named on the command line: symbolic links are followed unless `-r` is given.
     named: bool,
+    /// What earlier copies left in the destination's directory.
+    leftovers: Arc<Leftovers>,
 }
 
 /// Copies everything that was asked for.
@@ -37,6 +40,9 @@ pub(crate) fn cp(args: &Cp, places: &Places) -> Result<ExitCode> {
         bail!("no destination is given")
     };
     let progress = Progress::new(args);
+    if destination == "-" && args.json {
+        bail!("--json writes to standard output, and so does the copy: name a file to copy to");
+    }
     if destination == "-" || sources.iter().any(|source| source == "-") {
         stream::standard(places, sources, destination, &progress)?;
     } else {
@@ -78,6 +84,8 @@ fn tasks(
             }
         }
     }
+    let directory = if into_directory { Some(to.clone()) } else { to.parent() };
+    let leftovers = Arc::new(directory.as_ref().map_or_else(Leftovers::none, Leftovers::of));
     let mut tasks = Vec::new();
     for text in sources {
         let from = places.find(text)?;
@@ -87,7 +95,7 @@ fn tasks(
             Some(name) => to.child(&name),
             None => to.clone(),
         };
-        tasks.push(Task { from, to, named: true });
+        tasks.push(Task { from, to, named: true, leftovers: Arc::clone(&leftovers) });
     }
     Ok(tasks)
 }
@@ -105,7 +113,8 @@ impl Copier<'_> {
     fn work(&self) {
         while let Some(task) = self.queue.take() {
             if let Err(error) = self.one(&task) {
-                self.progress.failed(&task.from, &task.to, &error);
+                let said = error.explain(&task.from, &task.to);
+                self.progress.failed(&task.from, &task.to, said);
             }
             self.queue.done();
         }
@@ -127,6 +136,7 @@ impl Copier<'_> {
             return Err(CopyError::Special(crate::format::kind_text(meta.mode)));
         }
         transfer::file(&task.from, &task.to, &meta, self.args.resume, self.progress)?;
+        task.leftovers.sweep(&task.to);
         if let Some(directory) = task.to.parent().filter(|_| task.named) {
             self.directories().push((directory, None));
         }
@@ -151,11 +161,14 @@ impl Copier<'_> {
             },
         };
         self.directories().push((task.to.clone(), made.then_some(*meta)));
+        let leftovers = if made { Leftovers::none() } else { Leftovers::of(&task.to) };
+        let leftovers = Arc::new(leftovers);
         let children = names.iter().filter(|name| !part::is_part_name(name));
         self.queue.add(children.map(|name| Task {
             from: task.from.child(name),
             to: task.to.child(name),
             named: false,
+            leftovers: Arc::clone(&leftovers),
         }));
         Ok(())
     }
@@ -200,11 +213,8 @@ impl Copier<'_> {
                 None => Ok(()),
             });
             if let Err(trouble) = finished {
-                self.progress.failed(
-                    place,
-                    place,
-                    &CopyError::destination("finish the directory")(trouble),
-                );
+                let error = CopyError::destination("finish the directory")(trouble);
+                self.progress.failed(place, place, error.explain(place, place));
             }
         }
     }

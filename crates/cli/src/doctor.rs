@@ -12,7 +12,7 @@ use crate::args::Doctor;
 use crate::format::{bytes_text, name_text};
 use crate::in_force::InForce;
 use crate::launch::library;
-use crate::place::{Place, Places};
+use crate::place::{Outcome, Place, Places, Trouble};
 use crate::report::tell;
 use probe::Probe;
 
@@ -27,6 +27,8 @@ struct Findings {
     patching: Check,
     /// The way where the system forbids patching.
     interposition: Check,
+    /// Where `scdc+uds://default` leads.
+    default_service: ServiceFindings,
     client: ClientFindings,
     routes: Vec<RouteFindings>,
     stores: Vec<StoreFindings>,
@@ -37,6 +39,12 @@ struct Findings {
 struct Check {
     ok: bool,
     detail: String,
+}
+
+#[derive(Serialize)]
+struct ServiceFindings {
+    socket: String,
+    running: bool,
 }
 
 #[derive(Serialize)]
@@ -71,6 +79,8 @@ struct StoreFindings {
     place: String,
     read_only: bool,
     ok: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 impl Check {
@@ -93,14 +103,25 @@ pub(crate) fn doctor(args: &Doctor, in_force: InForce) -> Result<ExitCode> {
     let shown = library.as_ref().map(|path| path.display().to_string());
     let preload = Check::new(shown.map_err(|error| anyhow!("{error:#}")));
     let probe = library.and_then(Probe::new);
-    let not_tried = |_: &anyhow::Error| anyhow!("not tried: the preload library is missing");
+    let tried = |which: fn(&Probe) -> Result<String>, otherwise: &'static str| match &probe {
+        Ok(probe) => which(probe).map_err(|error| anyhow!("{error:#}; {otherwise}")),
+        Err(error) if preload.ok => Err(anyhow!("not tried: {error:#}")),
+        Err(_) => Err(anyhow!("not tried: first see to the preload library")),
+    };
     let findings = Findings {
         version: env!("CARGO_PKG_VERSION"),
         config,
         inherited_settings,
-        patching: Check::new(probe.as_ref().map_err(not_tried).and_then(Probe::patched)),
-        interposition: Check::new(probe.as_ref().map_err(not_tried).and_then(Probe::interposed)),
+        patching: Check::new(tried(
+            Probe::patched,
+            "programs that read by stdio may not be carried; docs/COVERAGE.md says which calls are left",
+        )),
+        interposition: Check::new(tried(
+            Probe::interposed,
+            "this matters only where libc cannot be patched and with `sluice run --no-patch`",
+        )),
         preload,
+        default_service: look_at_default(),
         client: ClientFindings {
             read_ahead_bytes: options.read_ahead_bytes,
             write_behind_bytes: options.write_behind_bytes,
@@ -122,11 +143,12 @@ pub(crate) fn doctor(args: &Doctor, in_force: InForce) -> Result<ExitCode> {
 fn look_at(route: &address::Route, places: &Places) -> RouteFindings {
     let timed = || -> Result<(Duration, Duration)> {
         let place = places.remote(route.uri(), route.prefix().to_vec())?;
-        let first = time(&place)?;
+        let time = || time(&place).map_err(|trouble| explain(route, &trouble));
+        let first = time()?;
         // The best of a few: what else the machine does is not the route's.
-        let mut best = time(&place)?;
+        let mut best = time()?;
         for _ in 0..4 {
-            best = best.min(time(&place)?);
+            best = best.min(time()?);
         }
         Ok((first, best))
     };
@@ -148,19 +170,52 @@ fn look_at(route: &address::Route, places: &Places) -> RouteFindings {
     }
 }
 
-fn time(place: &Place) -> Result<Duration> {
+/// Why a route leads nowhere, and what to do about it.
+fn explain(route: &address::Route, trouble: &Trouble) -> anyhow::Error {
+    if trouble.is_missing() {
+        let endpoint = route.uri().endpoint.clone();
+        let root = address::Uri { endpoint, path: address::RemotePath::default() };
+        return anyhow!(
+            "the service is there, but has no such file; `sluice ls {root}` shows what it has"
+        );
+    }
+    anyhow!("{trouble}")
+}
+
+/// Whether the service that is meant when none is named runs.
+fn look_at_default() -> ServiceFindings {
+    let endpoint = address::Endpoint::Unix(address::SocketName::Named("default".into()));
+    let Some(place) = client::Place::of(&endpoint) else {
+        return ServiceFindings { socket: String::new(), running: false };
+    };
+    let dial = client::SocketDial::new(place);
+    let socket = client::Dial::peer(&dial);
+    let running =
+        client::Session::new(Box::new(dial), client::Options::default()).connect().is_ok();
+    ServiceFindings { socket, running }
+}
+
+fn time(place: &Place) -> Outcome<Duration> {
     let started = Instant::now();
     place.stat(true)?;
     Ok(started.elapsed())
 }
 
 fn look_at_store(store: &address::StoreSpec) -> StoreFindings {
-    let ok = match &store.place {
-        address::StorePlace::Dir(dir) => dir.is_dir(),
-        address::StorePlace::Mem | address::StorePlace::Relay(_) => true,
+    let error = match &store.place {
+        address::StorePlace::Dir(dir) => match dir.metadata() {
+            Ok(found) if found.is_dir() => None,
+            Ok(_) => Some("it is no directory; name one".to_owned()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Some("it does not exist; make the directory, or name another".to_owned())
+            }
+            Err(error) => Some(format!("it cannot be looked at: {error}")),
+        },
+        address::StorePlace::Mem | address::StorePlace::Relay(_) => None,
     };
     let place = name_text(&store.place.to_bytes());
-    StoreFindings { name: name_text(&store.name), place, read_only: store.read_only, ok }
+    let name = name_text(&store.name);
+    StoreFindings { name, place, read_only: store.read_only, ok: error.is_none(), error }
 }
 
 impl Findings {
@@ -181,6 +236,11 @@ impl Findings {
             plain(format!("sluice {}", self.version)),
             plain(format!("configuration: {}", self.config)),
         ];
+        let service = &self.default_service;
+        let running = match service.running {
+            true => "runs".to_owned(),
+            false => "does not run; `sluice serve NAME=DIR` starts it".to_owned(),
+        };
         if self.inherited_settings {
             lines.push(plain("settings of an enclosing `sluice run` are in force, too".into()));
         }
@@ -191,6 +251,7 @@ impl Findings {
         ] {
             lines.push(line(check.ok, format!("{what}: {}", check.detail)));
         }
+        lines.push(plain(format!("service scdc+uds://default, {}: {running}", service.socket)));
         let client = &self.client;
         lines.push(plain(format!(
             "client: read ahead {}, write behind {}, messages {}, reconnect for {} s",
@@ -200,7 +261,8 @@ impl Findings {
             client.reconnect_seconds
         )));
         if self.routes.is_empty() {
-            lines.push(plain("routes: none; URIs work all the same".into()));
+            let text = "routes: none; name files by their URIs, or map a prefix: --map PREFIX=URI, or [routes]";
+            lines.push(plain(text.into()));
         }
         for route in &self.routes {
             let outcome = match (&route.error, route.connect_ms, route.round_trip_ms) {
@@ -215,15 +277,17 @@ impl Findings {
                 format!("route {} -> {}: {outcome}", route.prefix, route.uri),
             ));
             if let Some(hides) = &route.hides {
-                lines.push(plain(format!("note: {} hides {hides} of that name", route.prefix)));
+                lines.push(plain(format!(
+                    "note: {} is also {hides}, which carried programs do not see; if they shall, map another prefix",
+                    route.prefix
+                )));
             }
         }
         for store in &self.stores {
             let note = if store.read_only { ", read-only" } else { "" };
-            lines.push(line(
-                store.ok,
-                format!("store scdc:///{} -> {}{note}", store.name, store.place),
-            ));
+            let error = store.error.as_ref().map(|error| format!(": {error}")).unwrap_or_default();
+            let text = format!("store scdc:///{} -> {}{note}{error}", store.name, store.place);
+            lines.push(line(store.ok, text));
         }
         lines
     }

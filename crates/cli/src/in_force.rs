@@ -47,7 +47,9 @@ impl Source {
 impl fmt::Display for Source {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::None => f.write_str("none found"),
+            Self::None => f.write_str(
+                "none, all as by default; ./sluice.toml or ~/.config/sluice/sluice.toml would be read",
+            ),
             Self::Flag(path) => write!(f, "{} (--config)", path.display()),
             Self::Variable(path) => write!(f, "{} ($SLUICE_CONFIG)", path.display()),
             Self::Found(path) => write!(f, "{}", path.display()),

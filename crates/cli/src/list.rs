@@ -29,7 +29,9 @@ pub(crate) struct Entry {
     uid: u32,
     gid: u32,
     links: u64,
-    inode: u64,
+    /// As text: the upper byte tells stores apart, and a number beyond 2^53 is rounded by readers that hold
+    /// numbers as doubles (RFC 8259, section 6).
+    inode: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     target: Option<String>,
 }
@@ -49,7 +51,7 @@ impl Entry {
             uid: meta.uid,
             gid: meta.gid,
             links: meta.links,
-            inode: meta.inode,
+            inode: meta.inode.to_string(),
             target: target.map(|target| String::from_utf8_lossy(&target).into_owned()),
         }
     }

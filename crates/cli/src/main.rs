@@ -42,7 +42,9 @@ fn main() -> ExitCode {
     match dispatch(&cli) {
         Ok(code) => code,
         Err(error) => {
-            crate::report::say(format_args!("sluice: {error:#}"));
+            // Several things may be wrong with a configuration file.
+            let lines = format!("{error:#}").replace('\n', "\nsluice: ");
+            crate::report::say(format_args!("sluice: {lines}"));
             failed
         }
     }

@@ -52,6 +52,22 @@ impl Trouble {
         self.errno() == Some(p9::Errno::EEXIST.raw())
     }
 
+    /// Whether a directory cannot go because of what is in it.
+    pub(crate) fn is_not_empty(&self) -> bool {
+        // rmdir(2): systems are free to say either.
+        [p9::Errno::ENOTEMPTY, p9::Errno::EEXIST].iter().any(|e| self.errno() == Some(e.raw()))
+    }
+
+    /// Whether something stands on it, as on a mount point.
+    fn is_busy(&self) -> bool {
+        self.errno() == Some(p9::Errno::EBUSY.raw())
+    }
+
+    /// Whether it could have been done, were it not read-only there.
+    fn is_read_only(&self) -> bool {
+        self.errno() == Some(p9::Errno::EROFS.raw())
+    }
+
     /// Whether this cannot be done here by anyone.
     pub(crate) fn is_unsupported(&self) -> bool {
         let unsupported = [p9::Errno::EOPNOTSUPP, p9::Errno::ENOSYS, p9::Errno::EINVAL];
@@ -61,7 +77,10 @@ impl Trouble {
     fn advice(&self) -> &'static str {
         match self {
             Self::Remote(client::Error::Unreachable { .. }) => {
-                "; is a service running there? `sluice doctor` looks at every route"
+                "; is a service running there? `sluice serve` starts one"
+            }
+            Self::Remote(client::Error::UnknownHost { .. }) => {
+                "; check how the host's name is spelt, or give its number"
             }
             Self::Remote(client::Error::Lost { .. }) => {
                 "; start the service again and repeat the command"
@@ -70,7 +89,7 @@ impl Trouble {
             Self::Remote(client::Error::AbsoluteLink { .. }) => {
                 "; its target lies outside the service: name the target's own address"
             }
-            _ if self.errno() == Some(p9::Errno::EROFS.raw()) => "; it is exported read-only",
+            Self::Remote(_) if self.is_read_only() => "; it is exported read-only",
             _ if self.errno() == Some(p9::Errno::ENOSPC.raw()) => "; make room there",
             _ => "",
         }
@@ -309,6 +328,31 @@ impl Place {
                     && a.uri().path.strip_prefix(&b.uri().path).is_some()
             }
             _ => false,
+        }
+    }
+
+    /// What went wrong here, and what to do about it.
+    pub(crate) fn explain(&self, trouble: &Trouble) -> String {
+        match self {
+            // Read-only whatever the stores are.
+            Self::Remote(remote) if trouble.is_read_only() && remote.depth() <= 1 => {
+                format!(
+                    "the root of a service only lists its stores, and nothing can be made there; name something in a \
+                     store, such as {}",
+                    remote.root().join(b"STORE").join(b"NAME")
+                )
+            }
+            Self::Remote(remote) if trouble.is_missing() && remote.depth() == 1 => {
+                format!(
+                    "the service has no store of that name; `sluice ls {}` lists those it has",
+                    remote.root()
+                )
+            }
+            Self::Remote(remote) if trouble.is_busy() && remote.depth() == 1 => format!(
+                "it is a whole store, and nothing in it was touched; to remove what it holds: sluice run -- sh -c \
+                 'rm -r {self}/*'"
+            ),
+            _ => trouble.to_string(),
         }
     }
 

@@ -24,7 +24,7 @@ impl Failures {
     /// Tells what failed, where, why, and what to do.
     pub(crate) fn add(&mut self, place: &Place, trouble: &Trouble) {
         let verb = self.verb;
-        self.add_error(&format_args!("cannot {verb} {place}: {trouble}"));
+        self.add_error(&format_args!("cannot {verb} {place}: {}", place.explain(trouble)));
     }
 
     /// Tells of a failure in full.

@@ -123,7 +123,10 @@ pub(crate) fn stat(args: &Stat, places: &Places) -> Result<ExitCode> {
 
 fn describe(out: &mut dyn Write, place: &Place, meta: &Meta) -> io::Result<()> {
     writeln!(out, "  File: {place}")?;
-    if let Place::Remote(remote) = place {
+    // A mapped path says nothing of where it leads.
+    if let Place::Remote(remote) = place
+        && remote.uri().to_bytes() != place.to_bytes()
+    {
         writeln!(out, "    At: {}", remote.uri())?;
     }
     let blocks = meta.blocks;

@@ -48,7 +48,7 @@ fn make_all(place: &Place, failures: &mut Failures) -> bool {
     there
 }
 
-/// Removes files, and with `-r` directories.
+/// Removes files, and with `-r` directories, each only after it is clear that it may go.
 pub(crate) fn rm(args: &Rm, places: &Places) -> Result<ExitCode> {
     let mut failures = Failures::new("remove");
     for text in &args.places {
@@ -72,16 +72,12 @@ fn remove(args: &Rm, place: &Place, failures: &mut Failures) {
                 "cannot remove {place}: Is a directory; use -r for directories"
             ));
         }
-        Ok(meta) if meta.is_directory() => {
-            let outcome = place.list().map(|names| {
-                for name in names {
-                    remove(args, &place.child(&name), failures);
-                }
-            });
-            if let Err(trouble) = outcome.and_then(|()| place.remove_directory()) {
-                failures.add(place, &trouble);
-            }
-        }
+        Ok(meta) if meta.is_directory() => match place.remove_directory() {
+            Ok(()) => {}
+            Err(trouble) if trouble.is_not_empty() => empty(args, place, failures),
+            // It would stay after all that is in it is gone: the top of a store, a mount point, somebody else's.
+            Err(trouble) => failures.add(place, &trouble),
+        },
         found => {
             let outcome: Outcome<()> = found.and_then(|_| place.remove_file());
             match outcome {
@@ -90,5 +86,17 @@ fn remove(args: &Rm, place: &Place, failures: &mut Failures) {
                 Ok(()) => {}
             }
         }
+    }
+}
+
+/// Removes what is in a directory, and then the directory.
+fn empty(args: &Rm, place: &Place, failures: &mut Failures) {
+    let outcome = place.list().map(|names| {
+        for name in names {
+            remove(args, &place.child(&name), failures);
+        }
+    });
+    if let Err(trouble) = outcome.and_then(|()| place.remove_directory()) {
+        failures.add(place, &trouble);
     }
 }

@@ -35,7 +35,7 @@ pub trait Dial: Send + Sync {
     /// A fresh link.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] when nobody answers.
+    /// [`Error::Unreachable`] when nobody answers, [`Error::UnknownHost`] when nobody can be asked.
     fn dial(&self, request_timeout: Duration) -> Result<Link>;
 
     /// The service's name in messages to people.
@@ -129,12 +129,13 @@ impl SocketDial {
         Ok((self.move_away)(socket))
     }
 
-    fn connected(&self, timeout: Duration) -> std::result::Result<OwnedFd, Errno> {
-        match &self.place {
+    fn connected(&self, timeout: Duration) -> Result<OwnedFd> {
+        let outcome = match &self.place {
             Place::Unix(path) => self.unix(path),
             Place::Tcp { host, port } => {
-                let addresses = (host.as_str(), *port).to_socket_addrs();
-                let addresses = addresses.map_err(|_| Errno::EHOSTUNREACH)?;
+                let Ok(addresses) = (host.as_str(), *port).to_socket_addrs() else {
+                    return Err(Error::UnknownHost { peer: self.peer(), host: host.clone() });
+                };
                 let mut outcome = Err(Errno::EHOSTUNREACH);
                 for address in addresses {
                     outcome = self.tcp(address, timeout);
@@ -144,23 +145,22 @@ impl SocketDial {
                 }
                 outcome
             }
-        }
+        };
+        outcome.map_err(|errno| Error::Unreachable { peer: self.peer(), errno })
     }
 }
 
 impl Dial for SocketDial {
     fn dial(&self, request_timeout: Duration) -> Result<Link> {
-        let finish = |socket: OwnedFd| -> std::result::Result<OwnedFd, Errno> {
-            rustix::io::ioctl_fionbio(&socket, false).map_err(errno_of)?;
+        let socket = self.connected(request_timeout)?;
+        let finish = || {
+            rustix::io::ioctl_fionbio(&socket, false)?;
             let receive = sockopt::Timeout::Recv;
             sockopt::set_socket_timeout(&socket, receive, Some(request_timeout))
-                .map_err(errno_of)?;
-            Ok(socket)
         };
-        match self.connected(request_timeout).and_then(finish) {
-            Ok(socket) => Ok(Link::Stream(socket)),
-            Err(errno) => Err(Error::Unreachable { peer: self.peer(), errno }),
-        }
+        finish()
+            .map_err(|error| Error::Unreachable { peer: self.peer(), errno: errno_of(error) })?;
+        Ok(Link::Stream(socket))
     }
 
     fn peer(&self) -> String {

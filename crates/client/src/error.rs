@@ -36,6 +36,14 @@ pub enum Error {
         /// What the socket said.
         errno: Errno,
     },
+    /// No connection could be made, because the host's name leads to no address.
+    #[error("cannot reach {peer}: the name `{host}` cannot be resolved")]
+    UnknownHost {
+        /// The service.
+        peer: String,
+        /// The name.
+        host: String,
+    },
     /// The service speaks no dialect that we do.
     #[error("{peer} does not speak 9P2000.L but answers `{version}`")]
     Version {
@@ -107,6 +115,7 @@ impl Error {
             // A socket that is not there says nothing of the file: a program must not take it for absent.
             Error::Unreachable { errno: Errno::ENOENT, .. } => Errno::ECONNREFUSED,
             Error::Unreachable { errno, .. } => *errno,
+            Error::UnknownHost { .. } => Errno::EHOSTUNREACH,
             Error::AbsoluteLink { .. } => Errno::EXDEV,
         }
     }
@@ -118,6 +127,7 @@ impl Error {
             Error::Lost { .. }
             | Error::NotSent { .. }
             | Error::Unreachable { .. }
+            | Error::UnknownHost { .. }
             | Error::Protocol { .. } => true,
             Error::Refused(_) | Error::Version { .. } | Error::AbsoluteLink { .. } => false,
         }

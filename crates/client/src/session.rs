@@ -309,6 +309,7 @@ impl Session {
 fn after_break(error: Error) -> Error {
     match error {
         Error::Unreachable { peer, errno } => Error::Lost { peer, errno },
+        Error::UnknownHost { peer, .. } => Error::Lost { peer, errno: Errno::EHOSTUNREACH },
         other => other,
     }
 }

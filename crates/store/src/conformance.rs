@@ -91,6 +91,7 @@ checks! {
     attributes:
         identities_are_unique_and_stay
         the_version_changes_with_the_content
+        the_version_is_that_of_the_moment
         modes_can_be_changed
         times_are_kept_to_the_nanosecond
         impossible_times_are_refused

@@ -25,6 +25,7 @@ mod name;
 mod node;
 mod read_only;
 pub mod relay;
+mod wrapper;
 
 pub use error::{Error, Result};
 pub use exports::Exports;

@@ -34,7 +34,9 @@ pub struct Walk {
 /// [`Node::link`]) find their own kind by downcasting through [`Any`].
 pub trait Node: Any + Send + Sync {
     /// Identity: `path` is unique among all files of the store, `kind` tells directories and
-    /// symbolic links, `version` is that of this moment and changes with the content.
+    /// symbolic links, `version` changes with the content. It is that of this moment where that is
+    /// known without asking another machine, and otherwise that of the last walk, opening or
+    /// [`Node::attributes`].
     fn qid(&self) -> Qid;
 
     /// Whether operations on this node, and on what is opened from it, may wait for another

@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use p9::{Attributes, DirEntry, Errno, OpenFlags, Qid, SetAttributes, StatFs};
-use std::os::fd::BorrowedFd;
+use p9::{Errno, OpenFlags, SetAttributes};
 
 use crate::error::{Error, Result};
 use crate::name;
-use crate::node::{LockOwner, LockRange, Node, OpenNode, Store, Walk};
+use crate::node::{Node, OpenNode, Store, Walk};
+use crate::wrapper::{hand_on, refuse_changes};
 
 /// A store of which nothing can be changed: whatever would is refused with `EROFS`, as on a file
 /// system that is mounted read-only.
@@ -59,25 +59,12 @@ impl ReadOnlyNode {
 }
 
 impl Node for ReadOnlyNode {
-    fn qid(&self) -> Qid {
-        self.inner.qid()
-    }
-
-    fn blocks(&self) -> bool {
-        self.inner.blocks()
-    }
+    hand_on!(qid blocks attributes read_link statfs xattr xattr_list);
+    refuse_changes!();
 
     fn walk(&self, names: &[&[u8]]) -> Result<Walk> {
         let Walk { qids, end } = self.inner.walk(names)?;
         Ok(Walk { qids, end: end.map(wrap) })
-    }
-
-    fn attributes(&self) -> Result<Attributes> {
-        self.inner.attributes()
-    }
-
-    fn set_attributes(&self, _set: &SetAttributes) -> Result<()> {
-        refuse("setattr")
     }
 
     fn open(&self, flags: OpenFlags) -> Result<Arc<dyn OpenNode>> {
@@ -109,26 +96,6 @@ impl Node for ReadOnlyNode {
         }
     }
 
-    fn make_directory(&self, name: &[u8], _mode: u32) -> Result<Qid> {
-        self.refuse_new("mkdir", name)
-    }
-
-    fn make_symlink(&self, name: &[u8], _target: &[u8]) -> Result<Qid> {
-        self.refuse_new("symlink", name)
-    }
-
-    fn link(&self, _existing: &dyn Node, name: &[u8]) -> Result<()> {
-        self.refuse_new("link", name)
-    }
-
-    fn read_link(&self) -> Result<Vec<u8>> {
-        self.inner.read_link()
-    }
-
-    fn rename(&self, _old: &[u8], _new_dir: &dyn Node, _new: &[u8]) -> Result<()> {
-        refuse("rename")
-    }
-
     fn remove(&self, _name: &[u8], _directory: bool) -> Result<()> {
         refuse("unlink")
     }
@@ -136,26 +103,6 @@ impl Node for ReadOnlyNode {
     fn parent(&self) -> Result<(Arc<dyn Node>, Vec<u8>)> {
         let (dir, name) = self.inner.parent()?;
         Ok((wrap(dir), name))
-    }
-
-    fn statfs(&self) -> Result<StatFs> {
-        self.inner.statfs()
-    }
-
-    fn xattr(&self, name: &[u8]) -> Result<Vec<u8>> {
-        self.inner.xattr(name)
-    }
-
-    fn xattr_list(&self) -> Result<Vec<u8>> {
-        self.inner.xattr_list()
-    }
-
-    fn set_xattr(&self, _name: &[u8], _value: &[u8], _flags: u32) -> Result<()> {
-        refuse("setxattr")
-    }
-
-    fn remove_xattr(&self, _name: &[u8]) -> Result<()> {
-        refuse("removexattr")
     }
 }
 
@@ -165,48 +112,10 @@ struct ReadOnlyOpen {
 }
 
 impl OpenNode for ReadOnlyOpen {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        self.inner.read_at(buffer, offset)
-    }
-
-    fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
-        // Not opened for writing: the store's own answer.
-        self.inner.write_at(data, offset)
-    }
-
-    fn read_directory(
-        &self,
-        cookie: u64,
-        take: &mut dyn FnMut(DirEntry<'_>) -> bool,
-    ) -> Result<()> {
-        self.inner.read_directory(cookie, take)
-    }
-
-    fn attributes(&self) -> Result<Attributes> {
-        self.inner.attributes()
-    }
+    // Not opened for writing: a write gets the store's own answer.
+    hand_on!(read_at write_at read_directory attributes sync lock lock_in_the_way as_fd);
 
     fn set_attributes(&self, _set: &SetAttributes) -> Result<()> {
         refuse("setattr")
-    }
-
-    fn sync(&self, data_only: bool) -> Result<()> {
-        self.inner.sync(data_only)
-    }
-
-    fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool> {
-        self.inner.lock(owner, range)
-    }
-
-    fn lock_in_the_way(
-        &self,
-        owner: &LockOwner,
-        range: LockRange,
-    ) -> Result<Option<(LockOwner, LockRange)>> {
-        self.inner.lock_in_the_way(owner, range)
-    }
-
-    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.as_fd()
     }
 }

@@ -48,9 +48,9 @@ impl Kept {
     }
 }
 
-/// What a relay does not promise: a node's version is that of the last time it was asked for.
-/// Asking for it whenever it is wanted would be a round trip each.
-const VERSIONS_AGE: [&str; 1] = ["the_version_changes_with_the_content"];
+/// What a relay does not promise: a node's version is that of the last opening, walk or look at its
+/// attributes. Asking whenever somebody looks would be a round trip each.
+const VERSIONS_AGE: [&str; 1] = ["the_version_is_that_of_the_moment"];
 
 #[test]
 fn a_relay_of_memory_keeps_every_promise() {

@@ -10,6 +10,24 @@ from house import ninep, tree
 SECRET = "must not be seen from outside"
 
 
+# What a program sees that asks first: access(2) and statvfs(3) as on a read-only mount.
+LOOKS_READ_ONLY = {
+    "access": '''
+import ctypes
+libc = ctypes.CDLL(None, use_errno=True)
+ask = lambda path, mode: ctypes.get_errno() if libc.access(path, mode) else 0
+assert ask(b"/far/file.txt", 4) == 0
+print(ask(b"/far/file.txt", 2), ask(b"/far", 2), ask(b"/far/file.txt", 6))
+''',
+    "flags": '''
+import os
+at = os.open("/far/file.txt", os.O_RDONLY)
+print(*(found.f_flag & os.ST_RDONLY for found in
+        (os.statvfs("/far"), os.statvfs("/far/file.txt"), os.fstatvfs(at), os.statvfs("/far/dir"))))
+''',
+}
+
+
 @scenario
 def read_only_export(house):
     """Every change is EROFS; reading works; nothing changes."""
@@ -22,6 +40,9 @@ def read_only_export(house):
         clear_sentence(house.run(f"{uri}/far", script), "Read-only file system")
     done = house.run(f"{uri}/far", "cat /far/file.txt; ls /far; exec 3< /far/dir/inner.txt; cat <&3")
     hold(done.returncode == 0 and "second line" in done.stdout and "inside" in done.stdout, done.stderr)
+    for what, expected in (("access", "30 30 30"), ("flags", "1 1 1 1")):
+        done = house.run(f"{uri}/far", f"python3 -c '{LOOKS_READ_ONLY[what]}'")
+        hold(done.stdout.strip() == expected, what, done.stdout, done.stderr)
     clear_sentence(house.cli("rm", f"{uri}/far/file.txt"), "read-only")
     clear_sentence(house.cli("mkdir", f"{uri}/far/d3"), "read-only")
     hold(not tree.differences(before, tree.snapshot(house.served)), tree.differences(before, tree.snapshot(house.served)))

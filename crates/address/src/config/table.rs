@@ -1,21 +1,28 @@
 //! TOML tables whose every complaint knows file, line and column.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::{AddressError, ConfigFault, nearest, parse_size_bytes};
+use crate::{AddressError, ConfigErrors, ConfigFault, nearest, parse_size_bytes};
 
-/// The file that is read, for messages.
-#[derive(Clone, Copy)]
+/// The file that is read, and what is wrong with it so far.
 struct Source<'a> {
     text: &'a str,
     file: &'a Path,
+    /// With the byte where each was found.
+    faults: RefCell<Vec<(usize, AddressError)>>,
 }
 
 impl Source<'_> {
-    fn fault(&self, at: usize, fault: ConfigFault) -> AddressError {
+    fn fault(&self, at: usize, fault: ConfigFault) {
+        self.faults.borrow_mut().push((at, self.located(at, fault)));
+    }
+
+    fn located(&self, at: usize, fault: ConfigFault) -> AddressError {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line_at = before.rfind('\n').map_or(0, |newline| newline + 1);
         AddressError::Config {
@@ -27,52 +34,61 @@ impl Source<'_> {
     }
 }
 
-/// One table.
+/// One table. What is asked for and is wrong is written down and not given, so that one reading finds every fault.
 pub(super) struct Table<'a> {
-    source: Source<'a>,
+    source: &'a Source<'a>,
     at: usize,
     table: &'a DeTable<'a>,
 }
 
 /// One key of a table and its value.
 pub(super) struct Entry<'a> {
-    source: Source<'a>,
+    source: &'a Source<'a>,
     pub(super) key: &'a str,
     key_at: usize,
     value: &'a Spanned<DeValue<'a>>,
 }
 
 /// Parses `text` and hands its root table to `read`.
+///
+/// # Errors
+/// All faults, in the order of the file.
 pub(super) fn with_root<T>(
     text: &str,
     file: &Path,
-    read: impl FnOnce(&Table<'_>) -> Result<T, AddressError>,
-) -> Result<T, AddressError> {
-    let source = Source { text, file };
-    let parsed = DeTable::parse(text).map_err(|error| {
+    read: impl FnOnce(&Table<'_>) -> T,
+) -> Result<T, ConfigErrors> {
+    let source = Source { text, file, faults: RefCell::default() };
+    let (parsed, errors) = DeTable::parse_recoverable(text);
+    let mut lines = BTreeSet::new();
+    for error in errors {
         let at = error.span().map_or(0, |span| span.start);
-        source.fault(at, ConfigFault::Syntax { message: error.message().to_owned() })
-    })?;
-    read(&Table { source, at: 0, table: parsed.get_ref() })
+        // The rest of a broken line is guesswork.
+        if lines.insert(text.get(..at).unwrap_or(text).matches('\n').count()) {
+            source.fault(at, ConfigFault::Syntax { message: error.message().to_owned() });
+        }
+    }
+    // What is left of a file with syntax errors is not what its author meant.
+    let value = if source.faults.borrow().is_empty() {
+        Some(read(&Table { source: &source, at: 0, table: parsed.get_ref() }))
+    } else {
+        None
+    };
+    let mut faults = source.faults.into_inner();
+    faults.sort_by_key(|(at, _)| *at);
+    match value.filter(|_| faults.is_empty()) {
+        Some(value) => Ok(value),
+        None => Err(ConfigErrors(faults.into_iter().map(|(_, error)| error).collect())),
+    }
 }
 
 impl<'a> Table<'a> {
     /// Refuses every key but `known`.
-    pub(super) fn only(&self, known: &[&'static str]) -> Result<(), AddressError> {
-        // The map is ordered by key; complain about the one that comes first in the file.
-        let unknown = self
-            .entries()
-            .filter(|entry| !known.contains(&entry.key))
-            .min_by_key(|entry| entry.key_at);
-        match unknown {
-            Some(entry) => {
-                let fault = ConfigFault::UnknownKey {
-                    key: entry.key.to_owned(),
-                    nearest: nearest(entry.key, known),
-                };
-                Err(self.source.fault(entry.key_at, fault))
-            }
-            None => Ok(()),
+    pub(super) fn only(&self, known: &[&'static str]) {
+        for entry in self.entries().filter(|entry| !known.contains(&entry.key)) {
+            let nearest = nearest(entry.key, known);
+            let fault = ConfigFault::UnknownKey { key: entry.key.to_owned(), nearest };
+            self.source.fault(entry.key_at, fault);
         }
     }
 
@@ -92,58 +108,40 @@ impl<'a> Table<'a> {
     }
 
     /// The table under `key`.
-    pub(super) fn table(&self, key: &str) -> Result<Option<Table<'a>>, AddressError> {
-        let Some(entry) = self.get(key) else {
-            return Ok(None);
-        };
-        entry.as_table().map(Some).ok_or_else(|| entry.kind("a table"))
+    pub(super) fn table(&self, key: &str) -> Option<Table<'a>> {
+        let entry = self.get(key)?;
+        entry.must(entry.as_table(), "a table")
     }
 
-    pub(super) fn flag(&self, key: &str) -> Result<Option<bool>, AddressError> {
-        let Some(entry) = self.get(key) else {
-            return Ok(None);
-        };
-        entry.value.get_ref().as_bool().map(Some).ok_or_else(|| entry.kind("true or false"))
+    pub(super) fn flag(&self, key: &str) -> Option<bool> {
+        let entry = self.get(key)?;
+        entry.must(entry.value.get_ref().as_bool(), "true or false")
     }
 
     /// A number of things.
-    pub(super) fn count(&self, key: &str, min: u32) -> Result<Option<u32>, AddressError> {
-        let Some(entry) = self.get(key) else {
-            return Ok(None);
-        };
-        let number = entry.integer().ok_or_else(|| entry.kind("a whole number"))?;
-        let range = || {
-            entry.fault(ConfigFault::Range {
-                key: key.to_owned(),
-                min: min.into(),
-                max: u32::MAX.into(),
-            })
-        };
-        number.and_then(|n| u32::try_from(n).ok()).filter(|n| *n >= min).map(Some).ok_or_else(range)
+    pub(super) fn count(&self, key: &str, min: u32) -> Option<u32> {
+        let entry = self.get(key)?;
+        let number = entry.must(entry.integer(), "a whole number")?;
+        // In range, hence below 2^32.
+        entry.within(number, min.into(), u32::MAX.into()).map(|number| number as u32)
     }
 
     /// A number of bytes: an integer, or a text such as "4MiB".
-    pub(super) fn size(&self, key: &str, min: u64, max: u64) -> Result<Option<u64>, AddressError> {
-        let Some(entry) = self.get(key) else {
-            return Ok(None);
-        };
+    pub(super) fn size(&self, key: &str, min: u64, max: u64) -> Option<u64> {
+        let entry = self.get(key)?;
         let bytes = match (entry.integer(), entry.value.get_ref().as_str()) {
-            (Some(number), _) => number,
-            (None, Some(text)) => {
-                Some(parse_size_bytes(text).map_err(|error| entry.address(error))?)
-            }
-            (None, None) => {
-                return Err(
-                    entry.kind("a size: a whole number of bytes or a text such as \"4MiB\"")
-                );
+            (None, Some(text)) => Some(entry.address(parse_size_bytes(text))?),
+            (number, _) => {
+                let expected = "a size: a whole number of bytes or a text such as \"4MiB\"";
+                entry.must(number, expected)?
             }
         };
-        let range = || entry.fault(ConfigFault::Range { key: key.to_owned(), min, max });
-        bytes.filter(|bytes| (min..=max).contains(bytes)).map(Some).ok_or_else(range)
+        entry.within(bytes, min, max)
     }
 
-    pub(super) fn fault(&self, fault: ConfigFault) -> AddressError {
-        self.source.fault(self.at, fault)
+    /// Writes down what is wrong with the table as a whole.
+    pub(super) fn fault(&self, fault: ConfigFault) {
+        self.source.fault(self.at, fault);
     }
 }
 
@@ -153,16 +151,13 @@ impl<'a> Entry<'a> {
         Some(Table { source: self.source, at: self.key_at, table })
     }
 
-    pub(super) fn text(&self, expected: &'static str) -> Result<&'a str, AddressError> {
-        self.value.get_ref().as_str().ok_or_else(|| self.kind(expected))
+    pub(super) fn text(&self, expected: &'static str) -> Option<&'a str> {
+        self.must(self.value.get_ref().as_str(), expected)
     }
 
-    pub(super) fn texts(&self, expected: &'static str) -> Result<Vec<&'a str>, AddressError> {
-        let array = self.value.get_ref().as_array().ok_or_else(|| self.kind(expected))?;
-        array
-            .iter()
-            .map(|item| item.get_ref().as_str().ok_or_else(|| self.kind(expected)))
-            .collect()
+    pub(super) fn texts(&self, expected: &'static str) -> Option<Vec<&'a str>> {
+        let array = self.must(self.value.get_ref().as_array(), expected)?;
+        array.iter().map(|item| self.must(item.get_ref().as_str(), expected)).collect()
     }
 
     /// None if this is no integer; inside, none if it is negative or too great.
@@ -171,18 +166,31 @@ impl<'a> Entry<'a> {
         Some(u64::from_str_radix(integer.as_str().trim_start_matches('+'), integer.radix()).ok())
     }
 
-    fn kind(&self, expected: &'static str) -> AddressError {
-        let found = self.value.get_ref().type_str();
-        self.fault(ConfigFault::Kind { key: self.key.to_owned(), expected, found })
+    /// What the value is, if it is of the kind expected.
+    fn must<T>(&self, value: Option<T>, expected: &'static str) -> Option<T> {
+        if value.is_none() {
+            let found = self.value.get_ref().type_str();
+            self.fault(ConfigFault::Kind { key: self.key.to_owned(), expected, found });
+        }
+        value
     }
 
-    /// A complaint about the value.
-    pub(super) fn fault(&self, fault: ConfigFault) -> AddressError {
-        self.source.fault(self.value.span().start, fault)
+    /// The number, if it is in range. None was beyond every range.
+    fn within(&self, number: Option<u64>, min: u64, max: u64) -> Option<u64> {
+        let number = number.filter(|number| (min..=max).contains(number));
+        if number.is_none() {
+            self.fault(ConfigFault::Range { key: self.key.to_owned(), min, max });
+        }
+        number
     }
 
-    /// A complaint about an address in this entry.
-    pub(super) fn address(&self, error: AddressError) -> AddressError {
-        self.fault(ConfigFault::Address(Box::new(error)))
+    /// Writes down what is wrong with the value.
+    pub(super) fn fault(&self, fault: ConfigFault) {
+        self.source.fault(self.value.span().start, fault);
+    }
+
+    /// What an address in this entry means, if it means anything.
+    pub(super) fn address<T>(&self, parsed: Result<T, AddressError>) -> Option<T> {
+        parsed.map_err(|error| self.fault(ConfigFault::Address(Box::new(error)))).ok()
     }
 }

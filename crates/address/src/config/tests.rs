@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn parse(text: &str) -> Result<Config, AddressError> {
+fn parse(text: &str) -> Result<Config, ConfigErrors> {
     Config::parse(text, Path::new("/etc/sl/sluice.toml"))
 }
 
@@ -79,6 +79,23 @@ fn unknown_keys_name_line_and_nearest() {
 }
 
 #[test]
+fn every_error_is_told_in_the_order_of_the_file() {
+    let text = "[serve.limits]\nfid_max = 1\nidle_seconds = -1\n[client]\nmsize_byte = 1\nread_ahead_bytes = \"x\"\n\
+                reconect_seconds = 1\n[routes]\n\"/far\" = \"nowhere\"\n[stores]\na = {}\nb = 1\n";
+    let told = parse(text).unwrap_err().to_string();
+    let lines: Vec<&str> =
+        told.lines().map(|line| line.strip_prefix("/etc/sl/sluice.toml:").unwrap()).collect();
+    let begin = ["2:1: ", "3:16: ", "5:1: ", "6:20: ", "7:1: ", "9:10: ", "11:5: ", "12:5: "];
+    assert_eq!(lines.len(), begin.len(), "{told}");
+    for (line, begin) in lines.iter().zip(begin) {
+        assert!(line.starts_with(begin), "{line} is not at {begin}");
+    }
+    for (line, nearest) in [(0, "`fids_max`"), (2, "`msize_bytes`"), (4, "`reconnect_seconds`")] {
+        assert!(lines[line].ends_with(&format!("did you mean {nearest}?")), "{told}");
+    }
+}
+
+#[test]
 fn wrong_values_are_located() {
     assert!(
         complaint("[client]\nmsize_bytes = 1")
@@ -107,6 +124,8 @@ fn wrong_values_are_located() {
 #[test]
 fn syntax_errors_are_located() {
     assert!(complaint("[client]\nmsize_bytes = ").starts_with("2:"));
+    let both = parse("[client]\nmsize_bytes = \n\nread_ahead_bytes = = 2\n").unwrap_err();
+    assert_eq!(both.0.len(), 2, "{both}");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Part files: what is copied before it is complete.
 
-use crate::place::{Meta, Outcome, Reader, Writer};
+use crate::place::{Meta, Outcome, Place, Reader, Writer};
 
 const SUFFIX: &[u8] = b".sluice-part";
 /// Longest name on every usual file system (`NAME_MAX`).
@@ -26,6 +26,41 @@ pub(super) fn name(name: &[u8], source: &Meta) -> Vec<u8> {
 /// True for names that [`name`] makes.
 pub(super) fn is_part_name(name: &[u8]) -> bool {
     name.starts_with(b".") && name.ends_with(SUFFIX)
+}
+
+/// Whether `part` is a part file of the destination `name`, from whatever source. Of a name that is too long for its
+/// part file's, nobody can tell.
+fn is_part_of(part: &[u8], name: &[u8]) -> bool {
+    let hash = part.strip_prefix(b".").and_then(|rest| rest.strip_prefix(name));
+    let hash = hash.and_then(|rest| rest.strip_prefix(b".")?.strip_suffix(SUFFIX));
+    hash.is_some_and(|hash| hash.len() == 16 && hash.iter().all(u8::is_ascii_hexdigit))
+}
+
+/// Part files that lay in a directory before anything was copied there.
+pub(super) struct Leftovers(Vec<Vec<u8>>);
+
+impl Leftovers {
+    /// Of a directory that is new.
+    pub(super) fn none() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Of a directory. One that cannot be listed has none that could be removed.
+    pub(super) fn of(directory: &Place) -> Self {
+        let names = directory.list().unwrap_or_default();
+        Self(names.into_iter().filter(|name| is_part_name(name)).collect())
+    }
+
+    /// Removes what copies of changed or other sources left for `to`, which is complete now.
+    pub(super) fn sweep(&self, to: &Place) {
+        let (Some(directory), Some(name)) = (to.parent(), to.file_name()) else {
+            return;
+        };
+        for part in self.0.iter().filter(|part| is_part_of(part, &name)) {
+            // Best effort: this copy is done, with the leftover or without.
+            let _ = directory.child(part).remove_file();
+        }
+    }
 }
 
 /// From where an interrupted copy goes on: the part must be a beginning of the source, as far as its end can tell.
@@ -77,8 +112,6 @@ impl Fnv {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::place::Place;
-
     fn meta(size: usize) -> Meta {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), vec![0; size]).unwrap();
@@ -94,6 +127,24 @@ mod tests {
         assert_eq!(name(&long, &source).len(), 255);
         assert_ne!(name(&long, &source), name(&longer, &source));
         assert!(is_part_name(&name(b"a", &source)) && !is_part_name(b"a.sluice-part"));
+    }
+
+    #[test]
+    fn a_part_belongs_to_one_name() {
+        let source = meta(3);
+        for of in [&b"a"[..], b"a.b", b"a.0123456789abcdef", b".hidden", &[0xff]] {
+            let part = name(of, &source);
+            assert!(is_part_of(&part, of) && is_part_of(&part, of));
+            for other in [&b""[..], b"b", b"a.", b"a.0"] {
+                assert!(
+                    !is_part_of(&part, other),
+                    "{} {}",
+                    of.escape_ascii(),
+                    other.escape_ascii()
+                );
+            }
+        }
+        assert!(!is_part_of(&name(b"a.0123456789abcdef", &source), b"a"));
     }
 
     #[test]

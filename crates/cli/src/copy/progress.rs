@@ -1,5 +1,6 @@
 //! How far a copy is: a bar on a terminal, plain lines elsewhere, an object for scripts.
 
+use std::fmt::Display;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::sync::Mutex;
@@ -10,7 +11,6 @@ use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
-use super::transfer::CopyError;
 use crate::args::Cp;
 use crate::format::bytes_text;
 use crate::place::Place;
@@ -54,10 +54,9 @@ struct Summary<'a> {
 impl Progress {
     pub(crate) fn new(args: &Cp) -> Self {
         let silent = args.quiet || args.json;
-        // Not while the content itself goes to the terminal.
-        let to_terminal =
-            io::stderr().is_terminal() && args.places.last().is_none_or(|last| last != "-");
-        let bar = (!silent && to_terminal).then(|| {
+        // The content itself may go to the terminal.
+        let silent = silent || args.places.last().is_some_and(|last| last == "-");
+        let bar = (!silent && io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(0);
             let template = "{bar:30} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta} {msg}";
             if let Ok(style) = ProgressStyle::with_template(template) {
@@ -92,7 +91,7 @@ impl Progress {
         }
     }
 
-    pub(super) fn file_done(&self, from: &Place, to: &Place, bytes: u64) {
+    pub(super) fn file_done(&self, from: &dyn Display, to: &dyn Display, bytes: u64) {
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         let files = self.files.fetch_add(1, Ordering::Relaxed) + 1;
         if let Some(bar) = &self.bar {
@@ -110,8 +109,7 @@ impl Progress {
         self.line(&|| format!("{to} goes on at {}", bytes_text(at)));
     }
 
-    pub(super) fn failed(&self, from: &Place, to: &Place, error: &CopyError) {
-        let error = error.explain(from, to);
+    pub(super) fn failed(&self, from: &dyn Display, to: &dyn Display, error: String) {
         let show = || crate::report::say(format_args!("sluice: {error}"));
         match &self.bar {
             Some(bar) => bar.suspend(show),

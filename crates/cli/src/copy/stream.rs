@@ -6,12 +6,15 @@ use std::io::{self, Read, Write};
 
 use anyhow::{Context, Result, anyhow, bail};
 
-use super::part;
+use super::part::{self, Leftovers};
 use super::progress::Progress;
 use super::transfer::CopyError;
 use crate::place::{Meta, Moment, Place, Places, Reader, Trouble, umask};
 
 const BUFFER_BYTES: usize = 1 << 20;
+/// What `-` means, in messages.
+const INPUT: &str = "standard input";
+const OUTPUT: &str = "standard output";
 
 /// `sluice cp - PLACE` and `sluice cp PLACE… -`.
 pub(super) fn standard(
@@ -29,8 +32,7 @@ pub(super) fn standard(
     let mut out = io::stdout().lock();
     for source in sources {
         if source == "-" {
-            io::copy(&mut io::stdin().lock(), &mut out)
-                .context("cannot copy standard input to standard output")?;
+            crate::report::standard_output(io::copy(&mut io::stdin().lock(), &mut out).map(drop))?;
             continue;
         }
         let from = places.find(source)?;
@@ -39,17 +41,24 @@ pub(super) fn standard(
             .map_err(CopyError::source("read"))
             .and_then(|reader| drain(&reader, &mut out, progress));
         match outcome {
-            Ok(count) => progress.file_done(&from, &from, count),
-            Err(error) => progress.failed(&from, &Place::Local("standard output".into()), &error),
+            Ok(count) => progress.file_done(&from, &OUTPUT, count),
+            // A reader that has seen enough.
+            Err(CopyError::Destination(_, Trouble::Local(error)))
+                if error.kind() == io::ErrorKind::BrokenPipe =>
+            {
+                return Ok(());
+            }
+            Err(CopyError::Destination(_, trouble)) => bail!("cannot write to {OUTPUT}: {trouble}"),
+            Err(error) => progress.failed(&from, &OUTPUT, error.explain(&from, &from)),
         }
     }
-    out.flush().context("cannot write to standard output")
+    crate::report::standard_output(out.flush())
 }
 
 /// Standard input into a file, by way of a part file as with any other source.
 fn from_input(places: &Places, destination: &OsStr, progress: &Progress) -> Result<()> {
     let to = places.find(destination)?;
-    let fail = |trouble: Trouble| anyhow!("cannot write {to}: {trouble}");
+    let fail = |trouble: Trouble| anyhow!("cannot write {to}: {}", to.explain(&trouble));
     match to.stat(true) {
         Ok(there) if there.is_directory() => {
             bail!("{to} is a directory: standard input needs a file's name")
@@ -58,7 +67,7 @@ fn from_input(places: &Places, destination: &OsStr, progress: &Progress) -> Resu
             let mut out = open_special(&to).map_err(fail)?;
             let count = io::copy(&mut io::stdin().lock(), &mut out)
                 .with_context(|| format!("cannot write {to}"))?;
-            progress.file_done(&Place::Local("-".into()), &to, count);
+            progress.file_done(&INPUT, &to, count);
             return Ok(());
         }
         _ => {}
@@ -68,6 +77,7 @@ fn from_input(places: &Places, destination: &OsStr, progress: &Progress) -> Resu
     };
     // Never resumed, so that the name must only differ from every other copy's: the process tells them apart.
     let unique = Meta { size: std::process::id().into(), ..nothing() };
+    let leftovers = Leftovers::of(&directory);
     let part_place = directory.child(&part::name(&name, &unique));
     let written = (|| {
         let part = part_place.create(0o600).map_err(fail)?;
@@ -95,7 +105,8 @@ fn from_input(places: &Places, destination: &OsStr, progress: &Progress) -> Resu
     })();
     match written {
         Ok(count) => {
-            progress.file_done(&Place::Local("-".into()), &to, count);
+            progress.file_done(&INPUT, &to, count);
+            leftovers.sweep(&to);
             Ok(())
         }
         Err(error) => {

@@ -1,7 +1,5 @@
 //! Copying one file so that its final name never shows half of it.
 
-use std::fmt;
-
 use super::part;
 use super::progress::Progress;
 use crate::place::{Meta, Place, Trouble};
@@ -34,6 +32,8 @@ pub(super) enum CopyError {
     NoName,
     /// The source changed meanwhile.
     Changed,
+    /// Another copy of another source to the same name was faster, and has removed this one's part.
+    Overtaken,
 }
 
 impl CopyError {
@@ -48,8 +48,12 @@ impl CopyError {
     /// The sentence for users.
     pub(super) fn explain(&self, from: &Place, to: &Place) -> String {
         match self {
-            Self::Source(what, trouble) => format!("cannot {what} {from}: {trouble}"),
-            Self::Destination(what, trouble) => format!("cannot {what} {to}: {trouble}"),
+            Self::Source(what, trouble) => {
+                format!("cannot {what} {from}: {}", from.explain(trouble))
+            }
+            Self::Destination(what, trouble) => {
+                format!("cannot {what} {to}: {}", to.explain(trouble))
+            }
             Self::SameFile => format!("cannot copy {from}: the destination is the same file"),
             Self::Directory => {
                 format!("cannot copy {from}: Is a directory; use -r for directories")
@@ -70,15 +74,9 @@ impl CopyError {
             Self::Changed => format!(
                 "cannot copy {from}: it changed while it was copied; repeat when nobody writes it"
             ),
-        }
-    }
-}
-
-impl fmt::Display for CopyError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Source(_, trouble) | Self::Destination(_, trouble) => write!(f, "{trouble}"),
-            _ => write!(f, "{self:?}"),
+            Self::Overtaken => format!(
+                "cannot copy {from}: something else was copied to {to} meanwhile; repeat if this one shall stay"
+            ),
         }
     }
 }
@@ -157,8 +155,9 @@ pub(super) fn file(
         .set_meta(source.mode & MODE_KEPT, Some((source.atime, source.mtime)))
         .map_err(CopyError::destination("set the mode and times of"))?;
     match part_place.rename(to) {
-        // Another copy of the same source finished first, with the same part.
+        // Another copy finished first: of the same source, with the same part, or of another.
         Err(trouble) if trouble.is_missing() && is_same(to, source) => {}
+        Err(trouble) if trouble.is_missing() => return Err(CopyError::Overtaken),
         other => other.map_err(CopyError::destination("finish"))?,
     }
     progress.file_done(from, to, offset);

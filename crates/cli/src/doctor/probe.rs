@@ -26,7 +26,12 @@ pub(super) struct Probe {
 impl Probe {
     pub(super) fn new(library: PathBuf) -> Result<Self> {
         let dir = std::env::temp_dir().join(format!("sluice-doctor-{}", std::process::id()));
-        let context = || format!("cannot make {}", dir.display());
+        let context = || {
+            format!(
+                "cannot make {}; let $TMPDIR name a directory that you can write",
+                dir.display()
+            )
+        };
         std::fs::create_dir(&dir).with_context(context)?;
         let probe = Self { dir, library };
         std::fs::write(probe.dir.join("file"), CONTENT).context("cannot write the probe file")?;

@@ -18,8 +18,12 @@ const NAME: &str = "libsluice.so";
 /// what could be wrong with it is checked here.
 pub(crate) fn find() -> Result<PathBuf> {
     let path = match std::env::var_os("SLUICE_PRELOAD").filter(|value| !value.is_empty()) {
-        Some(path) => std::path::absolute(&path)
-            .with_context(|| format!("$SLUICE_PRELOAD is {}", path.display()))?,
+        Some(path) => {
+            let path = std::path::absolute(&path)
+                .with_context(|| format!("$SLUICE_PRELOAD is {}", path.display()))?;
+            check(&path).context("$SLUICE_PRELOAD is set; correct or unset it")?;
+            return Ok(path);
+        }
         None => {
             let own = std::env::current_exe().context(
                 "cannot tell where this program is; set $SLUICE_PRELOAD to libsluice.so",
@@ -28,7 +32,8 @@ pub(crate) fn find() -> Result<PathBuf> {
             let places = [dir.join(NAME), dir.parent().unwrap_or(dir).join("lib").join(NAME)];
             let Some(found) = places.iter().find(|path| path.exists()) else {
                 bail!(
-                    "the preload library {NAME} is neither beside {} nor in {}; install it there or set $SLUICE_PRELOAD to its path",
+                    "the preload library {NAME} is not beside {} and not at {}; copy it there (in the sources, `cargo build --release -p preload` makes it) or set \
+                     $SLUICE_PRELOAD to its path",
                     own.display(),
                     places[1].display()
                 );

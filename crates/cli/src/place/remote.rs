@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use address::{Endpoint, Settings, Uri};
+use address::{Endpoint, RemotePath, Settings, Uri};
 use anyhow::{Result, bail};
 use client::{At, Options, Session, SocketDial};
 use p9::{Attributes, OpenFlags, SetAttributes, SetattrMask, Time};
@@ -89,6 +89,16 @@ impl Remote {
 
     pub(super) fn file_name(&self) -> Option<Vec<u8>> {
         self.uri.path.file_name().map(<[u8]>::to_vec)
+    }
+
+    /// The root of the service.
+    pub(crate) fn root(&self) -> Uri {
+        Uri { endpoint: self.uri.endpoint.clone(), path: RemotePath::default() }
+    }
+
+    /// How many names lead here from the root of the service.
+    pub(super) fn depth(&self) -> usize {
+        self.uri.path.names().count()
     }
 
     fn at(&self) -> At<'_> {

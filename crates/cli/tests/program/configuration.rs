@@ -15,6 +15,13 @@ fn a_wrong_file_is_told_by_line_and_nearest_key() {
         file.display()
     );
     assert_eq!(said, expected);
+    fs::write(&file, "[client]\nread_ahed_bytes = 1\nmsize_bytes = 1\n[rutes]\n").unwrap();
+    let said = run(["ls", "--config", file.to_str().unwrap()]).fails(1);
+    let lines: Vec<&str> = said.lines().collect();
+    assert_eq!(lines.len(), 3, "{said}");
+    for (line, at) in lines.iter().zip(["2:1", "3:15", "4:2"]) {
+        assert!(line.starts_with(&format!("sluice: {}:{at}: ", file.display())), "{line}");
+    }
     assert!(run(["ls", "--config", "/no/such.toml"]).fails(1).contains("/no/such.toml (--config)"));
 }
 
@@ -79,6 +86,11 @@ fn doctor_reaches_every_route_and_says_which_is_broken() {
     assert_eq!(route("/etc")["hides"], "a local directory");
     let text = run(["doctor", "--map", &good]).out;
     assert!(text.contains("ok    route /good"), "{text}");
+    let wrong = format!("/wrong={}", served.uri("none"));
+    let ran = run(["doctor", "--map", &wrong, "--store", "s=/no/such/directory"]);
+    let listing = format!("`sluice ls {}` shows", served.uri(""));
+    assert!(ran.out.contains(&listing), "{}", ran.out);
+    assert!(ran.out.contains("/no/such/directory: it does not exist; make"), "{}", ran.out);
 }
 
 #[test]
@@ -96,6 +108,24 @@ fn completions_and_pages_know_every_command() {
         assert!(dir.path().join(format!("man1/sluice-{command}.1")).exists());
         assert!(run([command, "--help"]).ok().contains("Usage: sluice"));
     }
+    let page = fs::read_to_string(dir.path().join("man1/sluice-run.1")).unwrap();
+    assert!(page.contains("\nsluice run [OPTIONS] [\\-\\-] PROGRAM [ARGUMENT]...\n"), "{page}");
+    assert!(page.contains(".TH sluice-run 1"), "{page}");
+    // Each option says what it does, those that `-h` leaves out too.
+    assert!(page.contains("Most bytes read ahead"), "{page}");
+}
+
+#[test]
+fn the_short_help_leaves_out_what_experts_tune() {
+    for command in ["run", "serve", "cp", "ls"] {
+        let (short, long) = (run([command, "-h"]).ok(), run([command, "--help"]).ok());
+        for option in ["--read-ahead-bytes", "--msize-bytes", "--reconnect-seconds"] {
+            assert!(!short.contains(option) && long.contains(option), "{command} {option}");
+        }
+        assert!(short.contains("Where files are:\n      --map"), "{short}");
+    }
+    let long = run(["serve", "--help"]).ok();
+    assert!(!run(["serve", "-h"]).ok().contains("--fids-max") && long.contains("Limits:"));
 }
 
 #[test]

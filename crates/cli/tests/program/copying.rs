@@ -138,6 +138,53 @@ fn a_part_of_another_source_is_not_continued() {
 }
 
 #[test]
+fn parts_of_a_changed_source_are_gone_once_the_copy_is_complete() {
+    let served = Served::new();
+    let (source, target) = (served.beside("source"), served.local("target"));
+    fs::write(&source, noise(1 << 20)).unwrap();
+    let stopped = |to: &str| {
+        let script = "ulimit -f 512; trap '' XFSZ; exec \"$@\"";
+        let sluice = env!("CARGO_BIN_EXE_sluice");
+        let mut copy = std::process::Command::new("sh");
+        copy.args(["-c", script, "sh", sluice, "cp", "-r", source.to_str().unwrap(), to]);
+        assert_eq!(copy.output().unwrap().status.code(), Some(1));
+    };
+    stopped(target.to_str().unwrap());
+    let left = part(&served.local("")).expect("a part is left");
+    let beside = served.local(".other.0123456789abcdef.sluice-part");
+    fs::write(&beside, "somebody else's").unwrap();
+    fs::write(&source, noise(100_000)).unwrap();
+    run(["cp", "--resume", source.to_str().unwrap(), &served.uri("d/target")]).ok();
+    assert!(fs::read(&target).unwrap() == noise(100_000));
+    assert!(!left.exists() && beside.exists());
+    fs::remove_file(&beside).unwrap();
+    // Within a tree that is there already, and when the file itself is there already.
+    for resume in [false, true] {
+        stopped_in_tree(&served, &stopped, resume);
+    }
+}
+
+fn stopped_in_tree(served: &Served, stopped: &dyn Fn(&str), resume: bool) {
+    let (source, tree) = (served.beside("source"), served.beside("tree"));
+    fs::write(&source, noise(1 << 20)).unwrap();
+    fs::create_dir_all(&tree).unwrap();
+    fs::create_dir_all(served.local("tree")).unwrap();
+    stopped(served.local("tree/f").to_str().unwrap());
+    assert!(part(&served.local("tree")).is_some());
+    fs::write(tree.join("f"), "new").unwrap();
+    let (from, to) = (tree.to_str().unwrap(), served.uri("d/"));
+    if resume {
+        run(["cp", tree.join("f").to_str().unwrap(), &served.uri("d/tree2")]).ok();
+        fs::rename(served.local("tree2"), served.local("tree/f")).unwrap();
+        assert!(run(["cp", "-r", "--resume", "--json", from, &to]).ok().contains("\"skipped\":1"));
+    } else {
+        run(["cp", "-r", from, &to]).ok();
+    }
+    assert_eq!(fs::read(served.local("tree/f")).unwrap(), b"new");
+    assert_eq!(part(&served.local("tree")), None);
+}
+
+#[test]
 fn a_full_or_read_only_place_is_told() {
     let served = Served::new();
     let store = format!("s={}", served.local("").display());
@@ -173,6 +220,21 @@ fn standard_input_and_output_are_places() {
     assert_eq!(mode(&served.local("f")), mode(&served.beside("new")));
     assert!(run_with_input(["cp", &served.uri("d/f"), "-"], b"").stdout == bytes);
     assert!(run_with_input(["cp", "-", "-"], &bytes).stdout == bytes);
+    // As cat: nothing is said but what goes wrong.
+    assert_eq!(run_with_input(["cp", &served.uri("d/f"), "-"], b"").stderr, b"");
+    let ran = run(["cp", &served.uri("d/none"), &served.uri("d/none"), "-"]);
+    let line = format!("sluice: cannot read {}: No such file or directory\n", served.uri("d/none"));
+    assert_eq!((ran.out.as_str(), ran.err), ("", line.repeat(2)));
+    let said = run_with_input(["cp", "-", &served.uri("d/g")], b"in").stderr;
+    let said = String::from_utf8(said).unwrap();
+    assert!(
+        said.starts_with(&format!("standard input -> {} (2 B)\n", served.uri("d/g"))),
+        "{said}"
+    );
+    assert!(run(["cp", "--json", &served.uri("d/f"), "-"]).fails(1).contains("standard output"));
+    let gone = format!("{} cp {} - | head -c 1", env!("CARGO_BIN_EXE_sluice"), served.uri("d/f"));
+    let gone = std::process::Command::new("sh").args(["-c", &gone]).output().unwrap();
+    assert_eq!((gone.stdout.len(), gone.stderr), (1, Vec::new()));
     assert_eq!(part(&served.local("")), None);
 }
 

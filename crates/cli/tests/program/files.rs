@@ -40,6 +40,9 @@ fn json_lines_can_be_read() {
         (&entry["size_bytes"], &entry["mode"], &entry["type"]),
         (&5.into(), &"0640".into(), &"file".into())
     );
+    // The numbers of a store's files use all 64 bits, of which a double holds 53.
+    let number: u64 = entry["inode"].as_str().unwrap().parse().unwrap();
+    assert!(number > 1 << 53, "{number}");
     let again: serde_json::Value =
         serde_json::from_str(&run(["stat", "--json", &served.uri("d/b")]).ok()).unwrap();
     assert_eq!(entry, again);
@@ -100,6 +103,26 @@ fn directories_are_made_and_removed() {
 }
 
 #[test]
+fn a_whole_store_is_not_removed_and_nothing_in_it_is_touched() {
+    let served = Served::new();
+    fs::create_dir(served.local("sub")).unwrap();
+    fs::write(served.local("sub/f"), "content").unwrap();
+    let said = run(["rm", "-r", &served.uri("d")]).fails(1);
+    assert!(said.contains("whole store") && said.contains(&format!("rm -r {}/*", served.uri("d"))));
+    assert!(run(["rm", "-rf", &served.uri("")]).fails(1).contains("root"));
+    assert_eq!(fs::read(served.local("sub/f")).unwrap(), b"content");
+}
+
+#[test]
+fn the_root_of_a_service_says_that_stores_are_made_elsewhere() {
+    let served = Served::new();
+    let said = run(["mkdir", &served.uri("new")]).fails(1);
+    assert!(said.contains("only lists its stores") && said.contains("STORE/NAME"), "{said}");
+    let said = run(["cp", "/etc/passwd", &served.uri("new")]).fails(1);
+    assert!(said.contains("only lists its stores"), "{said}");
+}
+
+#[test]
 fn errors_name_the_place_the_reason_and_what_to_do() {
     let served = Served::new();
     let missing = run(["cat", &served.uri("d/none")]).fails(1);
@@ -112,12 +135,33 @@ fn errors_name_the_place_the_reason_and_what_to_do() {
     assert!(
         unreachable.contains("127.0.0.1:1")
             && unreachable.contains("refused")
-            && unreachable.contains("doctor")
+            && unreachable.contains("sluice serve")
     );
+    let nowhere = run(["ls", "scdc+tcp://nowhere.invalid/x"]).fails(1);
+    assert!(nowhere.contains("`nowhere.invalid` cannot be resolved"), "{nowhere}");
     let unknown = run(["ls", "scdc+tpc://host/x"]).fails(1);
     assert!(unknown.contains("byte 5") && unknown.contains("did you mean `tcp`"));
     assert!(run(["ls", "scdc:///none"]).fails(1).contains("--store"));
     assert!(run(["ls", "scdc+ssh://host/x"]).fails(1).contains("scdc+ssh"));
+}
+
+#[test]
+fn a_store_that_is_not_there_is_told_with_those_that_are() {
+    let served = Served::new();
+    let said = run(["ls", &served.uri("none")]).fails(1);
+    let listing = format!("`sluice ls {}` lists", served.uri(""));
+    assert!(said.contains("no store of that name") && said.contains(&listing), "{said}");
+    run(["rm", "-f", &served.uri("none")]).ok();
+}
+
+#[test]
+fn stat_says_where_a_mapped_path_leads() {
+    let served = Served::new();
+    fs::write(served.local("f"), "").unwrap();
+    let map = format!("/far={}", served.uri("d"));
+    let at = format!("    At: {}\n", served.uri("d/f"));
+    assert!(run(["stat", "--map", &map, "/far/f"]).ok().contains(&at));
+    assert!(!run(["stat", &served.uri("d/f")]).ok().contains("At:"));
 }
 
 #[test]

@@ -86,6 +86,14 @@ fn the_exit_status_and_arguments_are_the_programs() {
 }
 
 #[test]
+fn an_unknown_option_is_no_program() {
+    let said = run(&["--no-pach", "true"]).fails(2);
+    assert!(said.contains("unexpected argument '--no-pach'") && said.contains("'--no-patch'"));
+    assert!(said.contains("Usage: sluice run [OPTIONS] [--] PROGRAM [ARGUMENT]..."), "{said}");
+    assert!(run(&["--", "--no-pach"]).fails(127).contains("--no-pach: no such program"));
+}
+
+#[test]
 fn what_is_not_there_is_127() {
     assert!(
         run(&["--", "no-such-program"]).fails(127).contains("no-such-program: no such program")

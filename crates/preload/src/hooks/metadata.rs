@@ -411,8 +411,7 @@ hooks! {
     Always [fstatfs64 fstatfs]
     fn fstatfs(fd: c_int, to: *mut libc::statfs64) -> c_int
     where is_ours(fd) => (|| {
-        let statfs = ops::by_path(fd, |remote, at, _| remote.statfs(at))?;
-        ops::fill_statfs(out(to)?, &statfs);
+        ops::fill_statfs(out(to)?, &ops::statfs_open(fd)?);
         Ok(0)
     })().into();
 
@@ -428,8 +427,7 @@ hooks! {
     Always [fstatvfs64 fstatvfs]
     fn fstatvfs(fd: c_int, to: *mut libc::statvfs64) -> c_int
     where is_ours(fd) => (|| {
-        let statfs = ops::by_path(fd, |remote, at, _| remote.statfs(at))?;
-        ops::fill_statvfs(out(to)?, &statfs);
+        ops::fill_statvfs(out(to)?, &ops::statfs_open(fd)?);
         Ok(0)
     })().into();
 

@@ -35,6 +35,7 @@ fn read_here(live: &mut Live, buffer: &mut [u8]) -> Result<usize, Errno> {
     let (file, state) = live.file_to_read()?;
     let mut offset = state.offset().load(Ordering::Relaxed);
     loop {
+        verify_area(offset, buffer.len())?;
         let count = file.read_at(buffer, offset).map_err(errno)?;
         // Another process that shares the offset may have read the same bytes: then these are its.
         match state.offset().compare_exchange(
@@ -76,13 +77,33 @@ pub(crate) fn read_vector<'a>(
         // No buffer at all: the descriptor is still checked.
         read(fd, &mut [])?;
     }
+    if offset.is_some_and(|offset| offset < 0) {
+        return Err(Errno::EINVAL);
+    }
     Ok(total)
+}
+
+/// Refuses ranges that end beyond every offset, as Linux does before it asks any file system.
+///
+/// # Source
+/// `rw_verify_area` in Linux fs/read_write.c.
+fn verify_area(offset: u64, count: usize) -> Result<(), Errno> {
+    let end = offset.checked_add(count as u64).and_then(|end| i64::try_from(end).ok());
+    end.map(drop).ok_or(Errno::EINVAL)
+}
+
+/// The same for writing, which ends where lseek(2) does.
+fn verify_write(offset: u64, count: usize) -> Result<(), Errno> {
+    verify_area(offset, count)?;
+    let end = offset + count as u64;
+    if count > 0 && end > OFFSET_MAX as u64 { Err(Errno::EFBIG) } else { Ok(()) }
 }
 
 /// pread(2).
 pub(crate) fn read_at(fd: c_int, buffer: &mut [u8], offset: i64) -> Result<usize, Errno> {
     let offset = u64::try_from(offset).map_err(|_| Errno::EINVAL)?;
     let file = description(fd)?.with(fd, |live| Ok(live.file_to_read()?.0.clone()))?;
+    verify_area(offset, buffer.len())?;
     file.read_at(buffer, offset).map_err(errno)
 }
 
@@ -97,6 +118,7 @@ pub(crate) fn write(fd: c_int, data: &[u8]) -> Result<usize, Errno> {
             let end = file.append(data).map_err(errno)?;
             state.offset().store(end, Ordering::Relaxed);
         } else {
+            verify_write(state.offset().load(Ordering::Relaxed), data.len())?;
             // The range is reserved first, so that processes that share the offset never write
             // over each other.
             let offset = state.offset().fetch_add(data.len() as u64, Ordering::Relaxed);
@@ -146,9 +168,11 @@ pub(crate) fn write_at(fd: c_int, data: &[u8], offset: i64) -> Result<usize, Err
         let file = live.file_to_write()?.0.clone();
         Ok((file, live.state.clone()))
     })?;
+    verify_area(offset, data.len())?;
     if appends(&state) {
         file.append(data).map_err(errno)?;
     } else {
+        verify_write(offset, data.len())?;
         file.write_at(data, offset).map_err(errno)?;
     }
     after_write(&file, &state)?;
@@ -195,8 +219,8 @@ pub(crate) fn seek(fd: c_int, offset: i64, whence: c_int) -> Result<i64, Errno> 
         let now = live.state.offset().load(Ordering::Relaxed) as i64;
         let target = match whence {
             libc::SEEK_SET => offset,
-            libc::SEEK_CUR => now.checked_add(offset).ok_or(Errno::EOVERFLOW)?,
-            libc::SEEK_END => size()?.checked_add(offset).ok_or(Errno::EOVERFLOW)?,
+            libc::SEEK_CUR => now.checked_add(offset).ok_or(Errno::EINVAL)?,
+            libc::SEEK_END => size()?.checked_add(offset).ok_or(Errno::EINVAL)?,
             libc::SEEK_DATA | libc::SEEK_HOLE => {
                 let size = size()?;
                 if offset < 0 || offset >= size {

@@ -154,7 +154,22 @@ pub(crate) fn access(
     } else {
         attributes.mode
     };
-    if granted & wanted == wanted { Ok(()) } else { Err(Errno::EACCES) }
+    if granted & wanted != wanted {
+        return Err(Errno::EACCES);
+    }
+    if wanted & libc::W_OK as u32 != 0 && is_read_only(place, follow) {
+        Err(Errno::EROFS)
+    } else {
+        Ok(())
+    }
+}
+
+/// Whether the place refuses every change whatever the modes say, as a file system that is mounted
+/// read-only. 9P has no word for that; a change of nothing at all is refused there, too.
+fn is_read_only(place: &Place, follow: bool) -> bool {
+    let nothing = SetAttributes::default();
+    let changed = place.run(|remote, at, _| remote.set_attributes(at, follow, &nothing));
+    changed == Err(Errno::EROFS)
 }
 
 fn in_groups(gid: u32) -> bool {
@@ -233,13 +248,31 @@ pub(crate) fn times_change(times: Option<[libc::timespec; 2]>) -> Result<SetAttr
     Ok(set)
 }
 
-/// statfs(2) by path.
-pub(crate) fn statfs(place: &Place) -> Result<StatFs, Errno> {
-    place.run(|remote, at, _| remote.statfs(at))
+/// What statfs(2) tells.
+pub(crate) struct FileSystem {
+    room: StatFs,
+    read_only: bool,
 }
 
+/// statfs(2) by path.
+pub(crate) fn statfs(place: &Place) -> Result<FileSystem, Errno> {
+    let room = place.run(|remote, at, _| remote.statfs(at))?;
+    Ok(FileSystem { room, read_only: is_read_only(place, true) })
+}
+
+/// fstatfs(2).
+pub(crate) fn statfs_open(fd: c_int) -> Result<FileSystem, Errno> {
+    statfs(&target(fd)?.1)
+}
+
+/// `ST_VALID` of Linux linux/statfs.h: the flags mean something.
+const FLAGS_VALID: i64 = 0x20;
+
 /// Fills a `struct statfs`.
-pub(crate) fn fill_statfs(out: &mut libc::statfs64, from: &StatFs) {
+pub(crate) fn fill_statfs(
+    out: &mut libc::statfs64,
+    FileSystem { room: from, read_only }: &FileSystem,
+) {
     // SAFETY: integers only; all zeros is one of its values.
     *out = unsafe { std::mem::zeroed() };
     out.f_type = from.kind.into();
@@ -251,10 +284,14 @@ pub(crate) fn fill_statfs(out: &mut libc::statfs64, from: &StatFs) {
     out.f_files = from.files;
     out.f_ffree = from.files_free;
     out.f_namelen = from.name_max.into();
+    out.f_flags = FLAGS_VALID | if *read_only { libc::ST_RDONLY as i64 } else { 0 };
 }
 
 /// Fills a `struct statvfs`.
-pub(crate) fn fill_statvfs(out: &mut libc::statvfs64, from: &StatFs) {
+pub(crate) fn fill_statvfs(
+    out: &mut libc::statvfs64,
+    FileSystem { room: from, read_only }: &FileSystem,
+) {
     // SAFETY: integers only; all zeros is one of its values.
     *out = unsafe { std::mem::zeroed() };
     out.f_bsize = from.block_size.into();
@@ -267,10 +304,11 @@ pub(crate) fn fill_statvfs(out: &mut libc::statvfs64, from: &StatFs) {
     out.f_favail = from.files_free;
     out.f_fsid = from.fsid;
     out.f_namemax = from.name_max.into();
+    out.f_flag = if *read_only { libc::ST_RDONLY } else { 0 };
 }
 
 /// Runs an operation on the path that a descriptor was opened by, for calls that 9P has by path
-/// only (extended attributes, statfs).
+/// only (extended attributes).
 pub(crate) fn by_path<T>(
     fd: c_int,
     operation: impl FnMut(&Remote, At<'_>, &Place) -> client::Result<T>,

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use p9::{
     Data, DirEntry, Errno, Fid, OpenFlags, QidType, Reply, Request, SetattrMask, UNLINK_DIRECTORY,
 };
+use store::LockRange;
 
 use super::fids::{Entry, Opened, State};
 use super::names::check_entry;
@@ -67,12 +68,12 @@ impl Session {
                 reply(out, &Reply::Fsync {})
             }
             Request::Lock { fid, kind, start, length, process, client, .. } => {
-                let owner = self.lock_owner(client, *process);
-                self.lock(*fid, *kind, *start, *length, &owner, out)
+                let range = LockRange { kind: *kind, start: *start, length: *length };
+                self.wanted(*fid, (client, *process), range)?.take(out)
             }
             Request::Getlock { fid, kind, start, length, process, client } => {
-                let owner = self.lock_owner(client, *process);
-                self.getlock(*fid, *kind, *start, *length, &owner, out)
+                let range = LockRange { kind: *kind, start: *start, length: *length };
+                self.wanted(*fid, (client, *process), range)?.find(out)
             }
             Request::Readlink { fid } => {
                 let target = self.fids.get(*fid)?.file()?.read_link()?;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use p9::{Errno, SetAttributes, SetattrMask, Time, mode};
+use p9::{Errno, OpenFlags, SetAttributes, SetattrMask, Time, mode};
 
 use super::Factory;
 use super::helpers::{
@@ -45,7 +45,9 @@ pub(super) fn the_version_changes_with_the_content(make: Factory<'_>) {
     let (node, open) = create(&root, "file");
     let mut versions = BTreeSet::from([node.qid().version]);
     let mut changed = |what: &str| {
-        assert!(versions.insert(node.qid().version), "{what} leaves the version");
+        let known = node.attributes().unwrap().qid;
+        assert!(versions.insert(known.version), "{what} leaves the version");
+        assert_eq!(known, node.qid());
         wait_for_the_clock();
     };
     open.write_at(b"one", 0).unwrap();
@@ -54,10 +56,26 @@ pub(super) fn the_version_changes_with_the_content(make: Factory<'_>) {
     changed("a write over what is there");
     node.set_attributes(&set(SetattrMask::SIZE)).unwrap();
     changed("cutting off");
+    let again = node.open(BOTH | OpenFlags::TRUNCATE).unwrap();
+    again.write_at(b"three", 0).unwrap();
+    wait_for_the_clock();
+    let before = node.attributes().unwrap().qid;
+    again.write_at(b"four", 0).unwrap();
+    node.open(READ).unwrap();
+    assert_ne!(node.qid(), before, "an opening tells an old version");
     let known = node.attributes().unwrap().qid;
     assert_eq!(known, node.qid());
     assert_eq!(known, root.walk(&[b"file"]).unwrap().qids[0]);
     assert_eq!(known, open.attributes().unwrap().qid);
+}
+
+pub(super) fn the_version_is_that_of_the_moment(make: Factory<'_>) {
+    let root = root(make);
+    let (node, open) = create(&root, "file");
+    let before = node.qid();
+    wait_for_the_clock();
+    open.write_at(b"one", 0).unwrap();
+    assert_ne!(node.qid(), before);
 }
 
 pub(super) fn modes_can_be_changed(make: Factory<'_>) {

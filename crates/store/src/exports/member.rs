@@ -1,15 +1,15 @@
 //! Files of a member, as the whole shows them.
 
 use std::any::Any;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use p9::{Attributes, DirEntry, OpenFlags, Qid, SetAttributes, StatFs};
+use p9::{Attributes, DirEntry, OpenFlags, Qid};
 
 use super::root::{self, RootNode};
 use super::{List, Member};
 use crate::error::{Error, Result};
-use crate::node::{LockOwner, LockRange, Node, OpenNode, Walk};
+use crate::node::{Node, OpenNode, Walk};
+use crate::wrapper::hand_on;
 
 pub(super) struct MemberNode {
     list: Arc<List>,
@@ -50,12 +50,10 @@ impl MemberNode {
 }
 
 impl Node for MemberNode {
+    hand_on!(blocks set_attributes read_link remove statfs xattr xattr_list set_xattr remove_xattr);
+
     fn qid(&self) -> Qid {
         self.member.qid(self.inner.qid())
-    }
-
-    fn blocks(&self) -> bool {
-        self.inner.blocks()
     }
 
     fn walk(&self, names: &[&[u8]]) -> Result<Walk> {
@@ -102,10 +100,6 @@ impl Node for MemberNode {
         Ok(Attributes { qid: self.member.qid(found.qid), ..found })
     }
 
-    fn set_attributes(&self, set: &SetAttributes) -> Result<()> {
-        self.inner.set_attributes(set)
-    }
-
     fn open(&self, flags: OpenFlags) -> Result<Arc<dyn OpenNode>> {
         Ok(self.opened(self.inner.open(flags)?))
     }
@@ -134,16 +128,8 @@ impl Node for MemberNode {
         self.inner.link(self.kin("link", existing)?, name)
     }
 
-    fn read_link(&self) -> Result<Vec<u8>> {
-        self.inner.read_link()
-    }
-
     fn rename(&self, old: &[u8], new_dir: &dyn Node, new: &[u8]) -> Result<()> {
         self.inner.rename(old, self.kin("rename", new_dir)?, new)
-    }
-
-    fn remove(&self, name: &[u8], directory: bool) -> Result<()> {
-        self.inner.remove(name, directory)
     }
 
     /// A member's top has a name too, but the list cannot be changed by it.
@@ -154,26 +140,6 @@ impl Node for MemberNode {
         let (dir, name) = self.inner.parent()?;
         Ok((Arc::new(self.at(dir)), name))
     }
-
-    fn statfs(&self) -> Result<StatFs> {
-        self.inner.statfs()
-    }
-
-    fn xattr(&self, name: &[u8]) -> Result<Vec<u8>> {
-        self.inner.xattr(name)
-    }
-
-    fn xattr_list(&self) -> Result<Vec<u8>> {
-        self.inner.xattr_list()
-    }
-
-    fn set_xattr(&self, name: &[u8], value: &[u8], flags: u32) -> Result<()> {
-        self.inner.set_xattr(name, value, flags)
-    }
-
-    fn remove_xattr(&self, name: &[u8]) -> Result<()> {
-        self.inner.remove_xattr(name)
-    }
 }
 
 struct MemberOpen {
@@ -183,13 +149,7 @@ struct MemberOpen {
 }
 
 impl OpenNode for MemberOpen {
-    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
-        self.inner.read_at(buffer, offset)
-    }
-
-    fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
-        self.inner.write_at(data, offset)
-    }
+    hand_on!(read_at write_at set_attributes sync lock lock_in_the_way as_fd);
 
     fn read_directory(
         &self,
@@ -208,29 +168,5 @@ impl OpenNode for MemberOpen {
     fn attributes(&self) -> Result<Attributes> {
         let found = self.inner.attributes()?;
         Ok(Attributes { qid: self.member.qid(found.qid), ..found })
-    }
-
-    fn set_attributes(&self, set: &SetAttributes) -> Result<()> {
-        self.inner.set_attributes(set)
-    }
-
-    fn sync(&self, data_only: bool) -> Result<()> {
-        self.inner.sync(data_only)
-    }
-
-    fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool> {
-        self.inner.lock(owner, range)
-    }
-
-    fn lock_in_the_way(
-        &self,
-        owner: &LockOwner,
-        range: LockRange,
-    ) -> Result<Option<(LockOwner, LockRange)>> {
-        self.inner.lock_in_the_way(owner, range)
-    }
-
-    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
-        self.inner.as_fd()
     }
 }

@@ -12,6 +12,7 @@ use super::member::MemberNode;
 use crate::error::{Error, Result};
 use crate::name::{self, NAME_BYTES_MAX};
 use crate::node::{LockOwner, LockRange, Node, OpenNode, Walk};
+use crate::wrapper::refuse_changes;
 
 /// `qid.path` of the root: members' files have marks, so that small numbers are free.
 const ROOT_PATH: u64 = 1;
@@ -50,6 +51,8 @@ impl RootNode {
 }
 
 impl Node for RootNode {
+    refuse_changes!();
+
     fn qid(&self) -> Qid {
         qid()
     }
@@ -85,10 +88,6 @@ impl Node for RootNode {
         Ok(attributes(&self.list))
     }
 
-    fn set_attributes(&self, _set: &SetAttributes) -> Result<()> {
-        Err(Error::ReadOnly { operation: "setattr" })
-    }
-
     fn open(&self, flags: OpenFlags) -> Result<Arc<dyn OpenNode>> {
         if flags.writes() || flags.contains(OpenFlags::TRUNCATE) {
             return Err(refusal("open", Errno::EISDIR));
@@ -109,27 +108,15 @@ impl Node for RootNode {
         self.refuse_new("open", name)
     }
 
-    fn make_directory(&self, name: &[u8], _mode: u32) -> Result<Qid> {
-        self.refuse_new("mkdir", name)
-    }
-
-    fn make_symlink(&self, name: &[u8], _target: &[u8]) -> Result<Qid> {
-        self.refuse_new("symlink", name)
-    }
-
-    fn link(&self, _existing: &dyn Node, name: &[u8]) -> Result<()> {
-        self.refuse_new("link", name)
-    }
-
     fn read_link(&self) -> Result<Vec<u8>> {
         Err(refusal("readlink", Errno::EINVAL))
     }
 
-    fn rename(&self, _old: &[u8], _new_dir: &dyn Node, _new: &[u8]) -> Result<()> {
-        Err(Error::ReadOnly { operation: "rename" })
-    }
-
-    fn remove(&self, _name: &[u8], _directory: bool) -> Result<()> {
+    /// Refuses a member as rmdir(2) does a mount point, which no right to write would change.
+    fn remove(&self, name: &[u8], directory: bool) -> Result<()> {
+        if directory && self.list.members.contains_key(name) {
+            return Err(refusal("unlink", Errno::EBUSY));
+        }
         Err(Error::ReadOnly { operation: "unlink" })
     }
 

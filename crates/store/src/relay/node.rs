@@ -2,6 +2,7 @@
 
 use std::any::Any;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use client::Handle;
 use p9::{Attributes, Errno, OpenFlags, Qid, SetAttributes, StatFs};
@@ -26,12 +27,20 @@ pub(super) struct RelayNode {
     place: Handle,
     whereabouts: Arc<Whereabouts>,
     qid: Qid,
+    /// The file's version as the other service last told it. Whoever wants a newer one asks for attributes: a request
+    /// for each look at [`Node::qid`] would make every read two round trips.
+    version: AtomicU32,
 }
 
 impl RelayNode {
     pub(super) fn new(tree: &Arc<Tree>, place: Handle, way: Way, qid: Qid) -> Self {
         let whereabouts = tree.names.add(way);
-        Self { tree: Arc::clone(tree), place, whereabouts, qid }
+        let version = AtomicU32::new(qid.version);
+        Self { tree: Arc::clone(tree), place, whereabouts, qid, version }
+    }
+
+    fn learn(&self, told: Qid) {
+        self.version.store(told.version, Ordering::Relaxed);
     }
 
     /// The place, ready to be found again where it is by now.
@@ -92,7 +101,7 @@ impl Drop for RelayNode {
 
 impl Node for RelayNode {
     fn qid(&self) -> Qid {
-        self.qid
+        Qid { version: self.version.load(Ordering::Relaxed), ..self.qid }
     }
 
     fn blocks(&self) -> bool {
@@ -139,7 +148,7 @@ impl Node for RelayNode {
             let qid = match part {
                 Part::Sent => found.next(),
                 Part::Root => Some(self.tree.identity),
-                Part::Same => Some(qids.last().copied().unwrap_or(self.qid)),
+                Part::Same => Some(qids.last().copied().unwrap_or(self.qid())),
             };
             match qid {
                 Some(qid) => qids.push(qid),
@@ -148,7 +157,7 @@ impl Node for RelayNode {
         }
         let end = end.filter(|_| whole);
         let end = end.map(|place| {
-            let qid = qids.last().copied().unwrap_or(self.qid);
+            let qid = qids.last().copied().unwrap_or(self.qid());
             let node = Self::new(&self.tree, place, way, qid);
             if known.is_none() {
                 self.tree.names.drop_one(&node.whereabouts);
@@ -159,7 +168,9 @@ impl Node for RelayNode {
     }
 
     fn attributes(&self) -> Result<Attributes> {
-        self.place().attributes().map_err(refused("stat"))
+        let found = self.place().attributes().map_err(refused("stat"))?;
+        self.learn(found.qid);
+        Ok(found)
     }
 
     fn set_attributes(&self, set: &SetAttributes) -> Result<()> {
@@ -169,6 +180,7 @@ impl Node for RelayNode {
     fn open(&self, flags: OpenFlags) -> Result<Arc<dyn OpenNode>> {
         let flags = flags - OpenFlags::CREATE - OpenFlags::EXCLUSIVE;
         let handle = self.place().open_here(flags).map_err(refused("open"))?;
+        self.learn(handle.qid());
         Ok(Arc::new(RelayFile::new(&self.tree, &self.whereabouts, handle, flags)))
     }
 
