@@ -214,12 +214,7 @@ fn two_writers_of_neighbouring_blocks_lose_nothing() {
 fn pages_that_are_not_in_memory_are_cold() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("file");
-    let file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create_new(true)
-        .open(&path)
-        .unwrap();
+    let file = OpenOptions::new().read(true).write(true).create_new(true).open(&path).unwrap();
     file.write_all_at(&bytes(1 << 20), 0).unwrap();
     let target = LocalFile::new(file.as_fd());
     assert_eq!(target.warmth(0..1 << 20), Warmth::Warm);
