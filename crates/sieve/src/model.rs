@@ -77,7 +77,7 @@ impl Default for Profile {
     /// Good enough to start from; `observe` and a measured profile make it right.
     fn default() -> Self {
         Self {
-            read: RequestCost { call_ns: 250.0, page_ns: 60.0, byte_ns: 0.08 },
+            read: RequestCost { call_ns: 280.0, page_ns: 90.0, byte_ns: 0.075 },
             write: RequestCost { call_ns: 700.0, page_ns: 250.0, byte_ns: 0.12 },
             device: Device {
                 latency_ns: 80_000.0,
@@ -90,9 +90,9 @@ impl Default for Profile {
             },
             copy: CopyCost {
                 block_ns: 2.0,
-                byte_ns: 0.05,
+                byte_ns: 0.08,
                 far_byte_ns: 0.12,
-                cache_bytes: 1 << 20,
+                cache_bytes: 512 << 10,
             },
             vector_entry_ns: 30.0,
             lock_ns: 1_500.0,

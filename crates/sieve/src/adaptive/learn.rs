@@ -14,6 +14,9 @@ const NEWEST: f64 = 0.3;
 /// long met something that is not about the plan.
 const FACTOR_MAX: f64 = 30.0;
 
+/// After how many observations of others a method is tried again, for the first time.
+const TRY_AGAIN: u64 = 8;
+
 /// Patterns that are expected to err alike: block and hole within a factor of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -41,10 +44,13 @@ type Arm = (Access, Warmth, Method, bool);
 struct Ratio {
     log: f64,
     count: u32,
+    /// When the last was added, in observations.
+    at: u64,
 }
 
 impl Ratio {
-    fn add(&mut self, log: f64) {
+    fn add(&mut self, log: f64, now: u64) {
+        self.at = now;
         self.count = self.count.saturating_add(1);
         // The first ones weigh alike; later ones let the oldest fade.
         let weight = NEWEST.max(1.0 / f64::from(self.count));
@@ -58,11 +64,22 @@ impl Ratio {
 pub struct Corrections {
     shapes: HashMap<Key, Ratio>,
     arms: HashMap<Arm, Ratio>,
+    /// How many observations there were.
+    now: u64,
 }
 
 impl Corrections {
     fn key(shape: &Shape, method: Method, in_flight: u32) -> Key {
         (*shape, method, in_flight > 1)
+    }
+
+    /// Whether it is time to try the method on such patterns: it never was, or was long ago
+    /// compared with how often. What was slow once because the machine was busy is not slow for
+    /// ever.
+    #[must_use]
+    pub fn is_due(&self, shape: &Shape, method: Method, in_flight: u32) -> bool {
+        let known = self.shapes.get(&Self::key(shape, method, in_flight));
+        known.is_none_or(|ratio| self.now - ratio.at > TRY_AGAIN << ratio.count.min(4))
     }
 
     /// Whether the method has been seen on such patterns.
@@ -93,9 +110,11 @@ impl Corrections {
             return;
         }
         let Prediction { shape, in_flight, .. } = prediction;
-        let fresh = Ratio { log: 0.0, count: 0 };
-        self.shapes.entry(Self::key(shape, method, *in_flight)).or_insert(fresh).add(log);
+        self.now += 1;
+        let now = self.now;
+        let fresh = Ratio { log: 0.0, count: 0, at: now };
+        self.shapes.entry(Self::key(shape, method, *in_flight)).or_insert(fresh).add(log, now);
         let arm = (shape.access, shape.warmth, method, *in_flight > 1);
-        self.arms.entry(arm).or_insert(fresh).add(log);
+        self.arms.entry(arm).or_insert(fresh).add(log, now);
     }
 }
