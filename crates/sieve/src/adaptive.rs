@@ -11,15 +11,15 @@ pub use learn::{Corrections, Shape};
 use crate::error::Result;
 use crate::group::Method;
 use crate::model::{Profile, Warmth};
-use crate::plan::{Candidate, Cost, IntervalPlanner, PlannedGroups, Request, candidates};
+use crate::plan::{Candidate, Cost, IntervalPlanner, PlannedGroups, Request, Strategy, candidates};
 use crate::view::FileView;
 
 /// How long the part of a request is that one plan covers, in predicted nanoseconds: short enough
 /// that a wrong plan is soon found out, long enough that planning and timing cost nothing.
 const SLICE_NS: f64 = 2e6;
 
-/// How long a trial of a method takes that has not been seen on such a pattern, in predicted
-/// nanoseconds. Much less drowns in noise.
+/// How long a trial of a method takes that has not been seen on such a pattern (for long), in
+/// predicted nanoseconds. Much less drowns in noise.
 const TRIAL_NS: f64 = 3e5;
 
 /// A method is tried if it is predicted to take no longer than this times the best. Predictions
@@ -134,12 +134,19 @@ impl Adaptive {
         if self.steady || best_ns < TRIAL_NS * TRIALS_MIN {
             return (best, best_ns, false);
         }
-        let unseen = priced.filter(|(candidate, ns)| {
-            let strategy = &candidate.strategy;
-            *ns < best_ns * TRIAL_FACTOR
-                && !self.corrections.has_seen(shape, strategy.method, strategy.in_flight)
+        let due = priced.filter(|(candidate, ns)| {
+            let Strategy { method, in_flight, .. } = candidate.strategy;
+            let hope = if self.corrections.has_seen(shape, method, in_flight) {
+                *ns
+            } else {
+                // What is known of the method on other patterns may not hold for this one.
+                ns.min(candidate.cost.total_ns())
+            };
+            (method, in_flight > 1) != (best.strategy.method, best.strategy.in_flight > 1)
+                && hope < best_ns * TRIAL_FACTOR
+                && self.corrections.is_due(shape, method, in_flight)
         });
-        match unseen.min_by(by_price) {
+        match due.min_by(by_price) {
             Some((other, ns)) => (other, ns, true),
             None => (best, best_ns, false),
         }

@@ -77,8 +77,8 @@ impl Default for Profile {
     /// Good enough to start from; `observe` and a measured profile make it right.
     fn default() -> Self {
         Self {
-            read: RequestCost { call_ns: 250.0, page_ns: 60.0, byte_ns: 0.08 },
-            write: RequestCost { call_ns: 700.0, page_ns: 250.0, byte_ns: 0.12 },
+            read: RequestCost { call_ns: 230.0, page_ns: 60.0, byte_ns: 0.055 },
+            write: RequestCost { call_ns: 1_300.0, page_ns: 80.0, byte_ns: 0.065 },
             device: Device {
                 latency_ns: 80_000.0,
                 byte_ns: 0.8,
@@ -90,12 +90,12 @@ impl Default for Profile {
             },
             copy: CopyCost {
                 block_ns: 2.0,
-                byte_ns: 0.05,
-                far_byte_ns: 0.12,
-                cache_bytes: 1 << 20,
+                byte_ns: 0.04,
+                far_byte_ns: 0.065,
+                cache_bytes: 512 << 10,
             },
-            vector_entry_ns: 30.0,
-            lock_ns: 1_500.0,
+            vector_entry_ns: 20.0,
+            lock_ns: 2_000.0,
             page_bytes: 4096,
         }
     }
@@ -148,7 +148,7 @@ impl Profile {
         }
     }
 
-    /// Bytes of memory that a byte costs to copy through a buffer of `buffer_bytes`.
+    /// Nanoseconds that copying a byte between a buffer of `buffer_bytes` and memory takes.
     #[must_use]
     pub fn copy_byte_ns(&self, buffer_bytes: u64) -> f64 {
         if buffer_bytes <= self.copy.cache_bytes {
@@ -156,6 +156,14 @@ impl Profile {
         } else {
             self.copy.far_byte_ns
         }
+    }
+
+    /// Nanoseconds that a request saves for each byte when its memory is a buffer of
+    /// `buffer_bytes`: as much as copying saves, if that fits the processor's cache. The kernel
+    /// copies, too.
+    fn near_byte_ns(&self, cost: &RequestCost, buffer_bytes: u64) -> f64 {
+        let saved = self.copy.far_byte_ns - self.copy_byte_ns(buffer_bytes);
+        saved.clamp(0.0, 0.6 * cost.byte_ns)
     }
 
     /// What one request in `access` costs the process.
@@ -262,11 +270,16 @@ impl Profile {
     #[must_use]
     pub fn window_ns(&self, size: &Extents, window_bytes: u64, now: &Circumstances) -> f64 {
         let copy = size.blocks * self.copy.block_ns + size.data * self.copy_byte_ns(window_bytes);
-        copy + self.read_ns(size.file, now)
-            + match now.access {
-                Access::Read => 0.0,
-                Access::Write => self.write_ns(size.file, now, true) + self.lock(now),
+        let read =
+            self.read_ns(size.file, now) - size.file * self.near_byte_ns(&self.read, window_bytes);
+        let write = match now.access {
+            Access::Read => 0.0,
+            Access::Write => {
+                self.write_ns(size.file, now, true) + self.lock(now)
+                    - size.file * self.near_byte_ns(&self.write, window_bytes)
             }
+        };
+        copy + read + write
     }
 
     /// Nanoseconds for a group that one vectored call carries.

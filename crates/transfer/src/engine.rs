@@ -109,6 +109,17 @@ impl Engine {
         self
     }
 
+    /// What is locked.
+    #[must_use]
+    pub fn locks(&self) -> Locking {
+        self.locking
+    }
+
+    /// Changes what is locked.
+    pub fn set_locking(&mut self, locking: Locking) {
+        self.locking = locking;
+    }
+
     /// Who decides.
     #[must_use]
     pub fn planner(&self) -> &Planner {

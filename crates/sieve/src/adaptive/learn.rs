@@ -7,12 +7,23 @@ use crate::group::{Access, Method};
 use crate::model::Warmth;
 use crate::plan::Request;
 
-/// Weight of the newest observation. Times on a shared machine are noisy, and files get warm.
-const NEWEST: f64 = 0.3;
+/// Weight of an observation that says "cheaper than thought". Nothing but the access itself makes it
+/// fast.
+const CHEAPER: f64 = 0.6;
+
+/// Weight of an observation that says "dearer than thought": other programs, write-back and the
+/// scheduler make anything slow now and then.
+const DEARER: f64 = 0.25;
+
+/// How much less all this weighs for what a method does on patterns of any shape.
+const ELSEWHERE: f64 = 0.4;
 
 /// No observation moves a factor beyond this or its inverse: a plan that took a thousand times as
 /// long met something that is not about the plan.
 const FACTOR_MAX: f64 = 30.0;
+
+/// After how many observations of others a method is tried again, for the first time.
+const TRY_AGAIN: u64 = 8;
 
 /// Patterns that are expected to err alike: block and hole within a factor of two.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,14 +52,21 @@ type Arm = (Access, Warmth, Method, bool);
 struct Ratio {
     log: f64,
     count: u32,
+    /// When the last was added, in observations.
+    at: u64,
 }
 
 impl Ratio {
-    fn add(&mut self, log: f64) {
+    fn add(&mut self, log: f64, now: u64, share: f64) {
+        self.at = now;
         self.count = self.count.saturating_add(1);
-        // The first ones weigh alike; later ones let the oldest fade.
-        let weight = NEWEST.max(1.0 / f64::from(self.count));
-        self.log += weight * (log - self.log);
+        let weight = match log < self.log {
+            true => CHEAPER,
+            // What nothing is known of yet, the first observation may well change.
+            false if self.count == 1 => 2.0 * DEARER,
+            false => DEARER,
+        };
+        self.log += share * weight * (log - self.log);
     }
 }
 
@@ -58,11 +76,22 @@ impl Ratio {
 pub struct Corrections {
     shapes: HashMap<Key, Ratio>,
     arms: HashMap<Arm, Ratio>,
+    /// How many observations there were.
+    now: u64,
 }
 
 impl Corrections {
     fn key(shape: &Shape, method: Method, in_flight: u32) -> Key {
         (*shape, method, in_flight > 1)
+    }
+
+    /// Whether it is time to try the method on such patterns: it never was, or was long ago
+    /// compared with how often. What was slow once because the machine was busy is not slow for
+    /// ever.
+    #[must_use]
+    pub fn is_due(&self, shape: &Shape, method: Method, in_flight: u32) -> bool {
+        let known = self.shapes.get(&Self::key(shape, method, in_flight));
+        known.is_none_or(|ratio| self.now - ratio.at > TRY_AGAIN << ratio.count.min(4))
     }
 
     /// Whether the method has been seen on such patterns.
@@ -93,9 +122,92 @@ impl Corrections {
             return;
         }
         let Prediction { shape, in_flight, .. } = prediction;
-        let fresh = Ratio { log: 0.0, count: 0 };
-        self.shapes.entry(Self::key(shape, method, *in_flight)).or_insert(fresh).add(log);
+        self.now += 1;
+        let now = self.now;
+        let fresh = Ratio { log: 0.0, count: 0, at: now };
+        self.shapes.entry(Self::key(shape, method, *in_flight)).or_insert(fresh).add(log, now, 1.0);
         let arm = (shape.access, shape.warmth, method, *in_flight > 1);
-        self.arms.entry(arm).or_insert(fresh).add(log);
+        self.arms.entry(arm).or_insert(fresh).add(log, now, ELSEWHERE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::Cost;
+
+    fn prediction(block: u64, method: Method, ns: f64) -> Prediction {
+        let request = Request::new(Access::Read, 0..1, 1);
+        let shape = Shape::new(&request, block, 100);
+        let model = Cost::of(method, ns);
+        Prediction { shape, model, corrected_ns: ns, is_trial: false, in_flight: 1 }
+    }
+
+    #[test]
+    fn what_takes_twice_as_long_is_found_out_and_what_was_slow_once_is_forgiven() {
+        let mut corrections = Corrections::default();
+        let each = prediction(8, Method::Each, 1000.0);
+        for _ in 0..20 {
+            corrections.observe(&each, 2000.0);
+        }
+        let factor = |corrections: &Corrections| corrections.factor(&each.shape, Method::Each, 1);
+        assert!((factor(&corrections) - 2.0).abs() < 0.05, "{}", factor(&corrections));
+        corrections.observe(&each, 20_000.0);
+        assert!(factor(&corrections) < 4.0);
+        corrections.observe(&each, 2000.0);
+        corrections.observe(&each, 2000.0);
+        assert!((factor(&corrections) - 2.0).abs() < 0.4, "{}", factor(&corrections));
+        // Faster again: at once.
+        corrections.observe(&each, 1000.0);
+        assert!(factor(&corrections) < 1.5);
+    }
+
+    #[test]
+    fn one_shape_says_little_of_another_and_nothing_of_another_method() {
+        let mut corrections = Corrections::default();
+        let small = prediction(8, Method::Window, 1000.0);
+        let large = prediction(100_000, Method::Window, 1000.0);
+        corrections.observe(&small, 500.0);
+        assert!(corrections.factor(&small.shape, Method::Window, 1) < 0.7);
+        let elsewhere = corrections.factor(&large.shape, Method::Window, 1);
+        assert!(elsewhere > 0.7 && elsewhere < 1.0, "{elsewhere}");
+        assert_eq!(corrections.factor(&small.shape, Method::Each, 1), 1.0);
+        assert_eq!(corrections.factor(&small.shape, Method::Window, 8), 1.0);
+        assert!(corrections.has_seen(&small.shape, Method::Window, 1));
+        assert!(!corrections.has_seen(&large.shape, Method::Window, 1));
+    }
+
+    #[test]
+    fn what_was_not_tried_for_long_is_due_again_the_rarer_the_better_it_is_known() {
+        let mut corrections = Corrections::default();
+        let (each, window) = (prediction(8, Method::Each, 1e3), prediction(8, Method::Window, 1e3));
+        let is_due = |corrections: &Corrections| corrections.is_due(&each.shape, Method::Window, 1);
+        assert!(is_due(&corrections));
+        let mut waits = Vec::new();
+        for _ in 0..3 {
+            corrections.observe(&window, 1e3);
+            let mut others = 0;
+            while !is_due(&corrections) {
+                corrections.observe(&each, 1e3);
+                others += 1;
+            }
+            waits.push(others);
+        }
+        assert!(waits[0] >= 8 && waits.is_sorted() && waits[0] < waits[2], "{waits:?}");
+    }
+
+    #[test]
+    fn what_is_no_time_and_what_is_a_mixture_is_not_noted() {
+        let mut corrections = Corrections::default();
+        let each = prediction(8, Method::Each, 1000.0);
+        for nonsense in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            corrections.observe(&each, nonsense);
+        }
+        corrections.observe(&prediction(8, Method::Each, 0.0), 5.0);
+        let model = Cost { each_ns: 500.0, window_ns: 500.0, vector_ns: 0.0 };
+        corrections.observe(&Prediction { model, ..each.clone() }, 9000.0);
+        assert_eq!(corrections, Corrections::default());
+        corrections.observe(&each, 1e12);
+        assert!(corrections.factor(&each.shape, Method::Each, 1) <= FACTOR_MAX);
     }
 }

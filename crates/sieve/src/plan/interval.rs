@@ -14,10 +14,14 @@
 
 use std::ops::Range;
 
+mod linear;
+
+use linear::{Each, Linear, float};
+
 use super::{Cost, Request, VECTOR_BLOCKS_MAX};
 use crate::Result;
 use crate::group::{Group, Method};
-use crate::model::{Extents, Profile, Warmth};
+use crate::model::{Profile, Warmth};
 use crate::view::{Block, FileView};
 
 /// How many blocks are planned together. What is cut between two such rows may be cut badly, so
@@ -104,75 +108,6 @@ impl Best {
             start: if cheaper { other.start } else { self.start },
             method: if cheaper { other.method } else { self.method },
         }
-    }
-}
-
-/// What a group through one buffer costs, taken apart: `fixed` once, `slope` for each byte that it
-/// spans, and for each block and byte of data.
-#[derive(Debug, Clone, Copy)]
-struct Linear {
-    fixed: f64,
-    slope: f64,
-    block: f64,
-    byte: f64,
-    /// For each stripe that it touches, and the size of one.
-    stripe: f64,
-    stripe_bytes: u64,
-    /// Offset of the row's first byte, from which files are counted here.
-    origin: u64,
-}
-
-/// What a block by itself costs: `fixed` for one byte, `slope` for each further.
-#[derive(Debug, Clone, Copy)]
-struct Each {
-    fixed: f64,
-    slope: f64,
-}
-
-/// File offsets are no more than 63 bits, and signed numbers are the ones that convert in one
-/// instruction.
-#[inline]
-fn float(bytes: u64) -> f64 {
-    bytes as i64 as f64
-}
-
-impl Linear {
-    /// Takes a cost apart that is linear in each of the three, by asking for four groups.
-    fn of(cost: impl Fn(&Extents) -> f64, stripes: (u64, f64), origin: u64) -> Self {
-        // Far from 0, where the model's lower limits bend it.
-        let base = Extents { file: 65536.0, data: 1024.0, blocks: 16.0 };
-        let at = cost(&base);
-        let slope = (cost(&Extents { file: base.file * 2.0, ..base }) - at) / base.file;
-        let byte = (cost(&Extents { data: base.data * 2.0, ..base }) - at) / base.data;
-        let block = (cost(&Extents { blocks: base.blocks * 2.0, ..base }) - at) / base.blocks;
-        let fixed = at - slope * base.file - byte * base.data - block * base.blocks;
-        Self { fixed, slope, block, byte, stripe: stripes.1, stripe_bytes: stripes.0, origin }
-    }
-
-    /// What depends on where a group ends.
-    #[inline]
-    fn end(&self, file: u64) -> f64 {
-        let bytes = self.slope * float(file);
-        if self.stripe_bytes == 0 {
-            return bytes;
-        }
-        bytes + self.stripe * float((self.origin + file).div_ceil(self.stripe_bytes))
-    }
-
-    /// What depends on where it starts, to be taken off.
-    #[inline]
-    fn start(&self, file: u64) -> f64 {
-        let bytes = self.slope * float(file);
-        if self.stripe_bytes == 0 {
-            return bytes;
-        }
-        bytes + self.stripe * float((self.origin + file) / self.stripe_bytes)
-    }
-
-    /// What depends on a block of `len` bytes.
-    #[inline]
-    fn each(&self, len: u64) -> f64 {
-        self.block + self.byte * float(len)
     }
 }
 
@@ -399,29 +334,6 @@ impl IntervalPlanner {
         }
         groups.reverse();
         (groups, cost)
-    }
-}
-
-/// The cost of given groups under the model that [`IntervalPlanner`] minimises, to compare plans
-/// that were made in another way. `groups` are index ranges of `blocks`.
-#[cfg(test)]
-pub(crate) fn cost_of(
-    profile: &Profile,
-    request: &Request,
-    blocks: &[Block],
-    method: Method,
-) -> Option<f64> {
-    let now = request.circumstances(1);
-    let (first, last) = (blocks.first()?, blocks.last()?);
-    let file = last.file + last.len - first.file;
-    let data: u64 = blocks.iter().map(|block| block.len).sum();
-    let size = Extents { file: file as f64, data: data as f64, blocks: blocks.len() as f64 };
-    match method {
-        Method::Each => (blocks.len() == 1).then(|| profile.each_ns(data as f64, &now)),
-        _ if !request.can_sieve() || file > request.buffer_bytes || blocks.len() < 2 => None,
-        Method::Window => Some(profile.window_ns(&size, request.buffer_bytes, &now)),
-        Method::Vector if !request.vectored => None,
-        Method::Vector => Some(profile.vector_ns(&size, &now)),
     }
 }
 

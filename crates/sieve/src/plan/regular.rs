@@ -24,58 +24,71 @@ struct Pattern<'a> {
     tail: u64,
 }
 
-/// Blocks that no hole larger than some limit separates.
+/// One level of the blocks that no hole larger than some limit separates: `count` members, each of
+/// `blocks` blocks that span `extent` bytes, `step` bytes from start to start.
 #[derive(Debug, Clone, Copy)]
-struct Cluster {
+struct Joined {
+    count: f64,
     blocks: f64,
-    /// From the first to behind the last, in bytes of the file.
     extent: f64,
-    /// From start to start of its blocks, if they are all alike.
-    stride: Option<f64>,
+    step: f64,
 }
 
 impl Pattern<'_> {
-    /// How the blocks of a request for `blocks_max` of them hang together over holes of at most
-    /// `span_max`.
-    fn cluster(&self, span_max: u64, blocks_max: f64) -> Cluster {
+    /// The levels, from the inside out, of what hangs together over holes of at most `span_max` in
+    /// a request for `blocks_max` blocks.
+    fn joined(&self, span_max: u64, blocks_max: f64) -> Vec<Joined> {
         let (mut blocks, mut extent) = (1.0, self.block as f64);
-        let mut stride = None;
+        let mut joined = Vec::with_capacity(self.levels.len() + 1);
         let endless = Level { count: u64::MAX, hole: self.tail };
-        for (depth, level) in self.levels.iter().chain([&endless]).enumerate() {
+        for level in self.levels.iter().chain([&endless]) {
             if level.hole > span_max || blocks >= blocks_max {
                 break;
             }
             let count = (level.count as f64).min((blocks_max / blocks).ceil());
             let step = extent + level.hole as f64;
-            stride = (depth == 0).then_some(step);
+            joined.push(Joined { count, blocks, extent, step });
             extent += (count - 1.0) * step;
             blocks *= count;
         }
-        Cluster { blocks, extent, stride }
+        joined
     }
 }
 
-/// What carrying one group of a cluster in windows of at most `window_bytes` looks like: its size,
-/// and how many such groups a cluster has. None when no window would hold two blocks.
-fn windows(
-    cluster: &Cluster,
-    block: f64,
-    window_bytes: u64,
-    blocks_max: u64,
-) -> Option<(Extents, f64)> {
-    let window = window_bytes as f64;
-    let blocks = match cluster.stride {
-        Some(stride) => ((window + stride - block) / stride).floor(),
-        None => (cluster.blocks * window / cluster.extent).floor(),
-    };
-    let blocks = blocks.min(cluster.blocks).min(blocks_max as f64);
-    if blocks < 2.0 {
-        return None;
+/// What one window of at most `window_bytes` holds on average. None when that is less than two
+/// blocks.
+fn window(joined: &[Joined], window_bytes: u64, blocks_max: u64) -> Option<Extents> {
+    // As many members of each level as fit, from the outside in, as in a window that starts where
+    // they do.
+    let (mut held, mut file, mut at) = (0.0, 0.0, 0.0);
+    let mut outermost = true;
+    for level in joined.iter().rev() {
+        let room = window_bytes as f64 - at;
+        if level.extent > room {
+            outermost = false;
+            continue;
+        }
+        let fits = ((room + level.step - level.extent) / level.step).floor();
+        if fits >= level.count && outermost {
+            // All there is.
+            held = level.count * level.blocks;
+            file = (level.count - 1.0) * level.step + level.extent;
+            break;
+        }
+        let fits = fits.min(level.count);
+        held += fits * level.blocks;
+        file = at + (fits - 1.0) * level.step + level.extent;
+        at += fits * level.step;
+        outermost = false;
     }
-    let between = (cluster.extent - block) / (cluster.blocks - 1.0);
-    let file = block + (blocks - 1.0) * cluster.stride.unwrap_or(between);
-    let size = Extents { file, data: blocks * block, blocks };
-    Some((size, cluster.blocks / blocks))
+    let mut share = (blocks_max as f64 / held).min(1.0);
+    if let Some(outer) = joined.last() {
+        // Nothing joins beyond: the last window of a row holds what is left.
+        let all = outer.count * outer.blocks;
+        share = all / (all / (held * share)).ceil() / held;
+    }
+    held *= share;
+    (held >= 2.0).then_some(Extents { file: file * share, data: 0.0, blocks: held })
 }
 
 /// All strategies that may be the best for a request on a pattern in closed form (`block`, levels
@@ -108,11 +121,9 @@ pub fn candidates(
     holes.sort_unstable();
     holes.dedup();
     for span_max in holes {
-        let cluster = pattern.cluster(span_max, blocks);
-        if cluster.blocks < 2.0 {
-            continue;
-        }
-        let clusters = (blocks / cluster.blocks).max(1.0);
+        let joined = pattern.joined(span_max, blocks);
+        let Some(outer) = joined.last() else { continue };
+        let reach = outer.extent + (outer.count - 1.0) * outer.step;
         let mut window_bytes = WINDOW_BYTES_MIN.min(request.buffer_bytes);
         loop {
             for method in [Method::Window, Method::Vector] {
@@ -121,10 +132,9 @@ pub fn candidates(
                 }
                 let blocks_max =
                     if method == Method::Vector { VECTOR_BLOCKS_MAX } else { u64::MAX };
-                let Some((size, number)) = windows(&cluster, block, window_bytes, blocks_max)
-                else {
-                    continue;
-                };
+                let Some(size) = window(&joined, window_bytes, blocks_max) else { continue };
+                let size = Extents { data: size.blocks * block, ..size };
+                let number = blocks / size.blocks;
                 for in_flight in depths {
                     // Windows share the buffer, so that there are only so many at a time.
                     let room = request.buffer_bytes / window_bytes;
@@ -140,12 +150,12 @@ pub fn candidates(
                     let stripe = profile.device.stripe_bytes;
                     let align = if stripe > 0 && window_bytes >= stripe { stripe } else { 0 };
                     let strategy = Strategy { method, span_max, window_bytes, align, in_flight };
-                    let cost = Cost::of(method, one * number * clusters);
+                    let cost = Cost::of(method, one * number);
                     found.push(Candidate { strategy, cost });
                 }
             }
             // A window larger than what there is to span is the same window.
-            if window_bytes >= request.buffer_bytes || window_bytes as f64 >= cluster.extent {
+            if window_bytes >= request.buffer_bytes || window_bytes as f64 >= reach {
                 break;
             }
             window_bytes = window_bytes.saturating_mul(2).min(request.buffer_bytes);

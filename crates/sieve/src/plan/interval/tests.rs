@@ -4,7 +4,25 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::group::Access;
+use crate::model::Extents;
 use crate::view::Tuple;
+
+/// The cost of given groups under the model that [`IntervalPlanner`] minimises, to compare plans
+/// that were made in another way. `groups` are index ranges of `blocks`.
+fn cost_of(profile: &Profile, request: &Request, blocks: &[Block], method: Method) -> Option<f64> {
+    let now = request.circumstances(1);
+    let (first, last) = (blocks.first()?, blocks.last()?);
+    let file = last.file + last.len - first.file;
+    let data: u64 = blocks.iter().map(|block| block.len).sum();
+    let size = Extents { file: file as f64, data: data as f64, blocks: blocks.len() as f64 };
+    match method {
+        Method::Each => (blocks.len() == 1).then(|| profile.each_ns(data as f64, &now)),
+        _ if !request.can_sieve() || file > request.buffer_bytes || blocks.len() < 2 => None,
+        Method::Window => Some(profile.window_ns(&size, request.buffer_bytes, &now)),
+        Method::Vector if !request.vectored => None,
+        Method::Vector => Some(profile.vector_ns(&size, &now)),
+    }
+}
 
 /// The cheapest way to do `blocks`, found by trying all.
 fn cheapest(profile: &Profile, request: &Request, blocks: &[Block]) -> f64 {

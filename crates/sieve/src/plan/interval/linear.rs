@@ -1,0 +1,72 @@
+//! The model's costs, taken apart into what depends on a group's start, its end and its blocks.
+
+use crate::model::Extents;
+
+/// What a group through one buffer costs, taken apart: `fixed` once, `slope` for each byte that it
+/// spans, and for each block and byte of data.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Linear {
+    pub(super) fixed: f64,
+    pub(super) slope: f64,
+    pub(super) block: f64,
+    pub(super) byte: f64,
+    /// For each stripe that it touches, and the size of one.
+    pub(super) stripe: f64,
+    pub(super) stripe_bytes: u64,
+    /// Offset of the row's first byte, from which files are counted here.
+    pub(super) origin: u64,
+}
+
+/// What a block by itself costs: `fixed` for one byte, `slope` for each further.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Each {
+    pub(super) fixed: f64,
+    pub(super) slope: f64,
+}
+
+/// File offsets are no more than 63 bits, and signed numbers are the ones that convert in one
+/// instruction.
+#[inline]
+pub(super) fn float(bytes: u64) -> f64 {
+    bytes as i64 as f64
+}
+
+impl Linear {
+    /// Takes a cost apart that is linear in each of the three, by asking for four groups.
+    pub(super) fn of(cost: impl Fn(&Extents) -> f64, stripes: (u64, f64), origin: u64) -> Self {
+        // Far from 0, where the model's lower limits bend it.
+        let base = Extents { file: 65536.0, data: 1024.0, blocks: 16.0 };
+        let at = cost(&base);
+        let slope = (cost(&Extents { file: base.file * 2.0, ..base }) - at) / base.file;
+        let byte = (cost(&Extents { data: base.data * 2.0, ..base }) - at) / base.data;
+        let block = (cost(&Extents { blocks: base.blocks * 2.0, ..base }) - at) / base.blocks;
+        let fixed = at - slope * base.file - byte * base.data - block * base.blocks;
+        Self { fixed, slope, block, byte, stripe: stripes.1, stripe_bytes: stripes.0, origin }
+    }
+
+    /// What depends on where a group ends.
+    #[inline]
+    pub(super) fn end(&self, file: u64) -> f64 {
+        let bytes = self.slope * float(file);
+        if self.stripe_bytes == 0 {
+            return bytes;
+        }
+        bytes + self.stripe * float((self.origin + file).div_ceil(self.stripe_bytes))
+    }
+
+    /// What depends on where it starts, to be taken off.
+    #[inline]
+    pub(super) fn start(&self, file: u64) -> f64 {
+        let bytes = self.slope * float(file);
+        if self.stripe_bytes == 0 {
+            return bytes;
+        }
+        bytes + self.stripe * float((self.origin + file) / self.stripe_bytes)
+    }
+
+    /// What depends on a block of `len` bytes.
+    #[inline]
+    pub(super) fn each(&self, len: u64) -> f64 {
+        self.block + self.byte * float(len)
+    }
+}
