@@ -15,10 +15,6 @@ use crate::writebehind::{Run, Sent};
 /// Writes from this size on are sent from the caller's buffer. Smaller ones are gathered.
 const DIRECT_LEN_MIN: usize = 256 * 1024;
 
-/// Such writes travel in requests of this size: by the time that the last is sent, most of the
-/// others are acknowledged and need not be copied.
-const DIRECT_PIECE_LEN: usize = 256 * 1024;
-
 /// What is gathered is sent with the next write when it is older than this, or when the program
 /// writes more seldom than this. In milliseconds.
 const GATHER_MS: u64 = 100;
@@ -27,7 +23,7 @@ const GATHER_MS: u64 = 100;
 const TAKE_IN_BYTES: u64 = 512 * 1024;
 
 /// Writes on their way at once.
-const SENT_COUNT_MAX: usize = 64;
+const SENT_COUNT_MAX: usize = 256;
 
 /// Runs shorter than this are kept in buffers of their size until they are acknowledged.
 const SMALL_RUN_LEN: usize = 64 * 1024;
@@ -274,10 +270,9 @@ impl Core {
 
     /// Sends from the caller's buffer, piece by piece, and returns how many bytes it took: less
     /// than all when a write has failed. What the service has not acknowledged by the time that
-    /// everything is sent is copied.
+    /// everything is sent is copied; of a write of several pieces it is the smaller part.
     fn send_direct(&self, state: &mut State, data: &[u8], offset: u64) -> usize {
-        let whole = state.writes.run_len_max();
-        let piece_len = if self.appends() { whole } else { whole.min(DIRECT_PIECE_LEN) };
+        let piece_len = state.writes.run_len_max();
         let lent_max = (self.behind_max() / piece_len as u64).min(SENT_COUNT_MAX as u64) as usize;
         let mut lent = VecDeque::new();
         let mut taken = 0;
