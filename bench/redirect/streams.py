@@ -29,7 +29,10 @@ def verify_written(bench: Bench, size: int) -> None:
 
 
 def against_sockets(bench: Bench, kind: str, direction: str, size: int) -> None:
-    """One transport and direction: ours, memory to memory over a plain socket, and with the file at the far end."""
+    """One transport and direction: ours, memory to memory over a plain socket, and with the file at the far end.
+
+    Beside them the far file without any transport: no way through a socket can be expected to be faster.
+    """
     rawsock = bench.tools["rawsock"]
     way = bench.ours.get(kind)
     role, verb = ("source", "get") if direction == "read" else ("sink", "put")
@@ -46,6 +49,7 @@ def against_sockets(bench: Bench, kind: str, direction: str, size: int) -> None:
     if way:
         lanes[kind] = Lane(lambda: moved(bench, way, direction, size))
     lanes["file_and_socket"] = Lane(file_and_socket)
+    lanes["local"] = Lane(lambda: moved(bench, bench.local, direction, size))
     figures, fallen = bench.alternate(lanes, quick=7, full=9, budget=1.4, at_least=3)
     bench.fell(f"stream.{direction}", fallen)
     memory.daemon.end()
@@ -64,6 +68,7 @@ def against_sockets(bench: Bench, kind: str, direction: str, size: int) -> None:
         bench.board.add_ratio(f"{prefix}.vs_raw", figures["raw"], figures[kind], "higher", VS_RAW_MIN)
         bench.board.add_ratio(f"{prefix}.vs_file_and_socket", figures["file_and_socket"], figures[kind], "higher")
         bench.board.add(f"{prefix}.bandwidth", [size / s / 1e6 for s in figures[kind]], "MB/s", "higher")
+    bench.board.add_ratio(f"{prefix}.local_vs_raw", figures["raw"], figures["local"], "higher")
     bench.board.add(f"stream.{direction}.raw_{kind}.bandwidth", [size / s / 1e6 for s in figures["raw"]], "MB/s",
                     "higher")
 

@@ -20,15 +20,17 @@ use crate::link::{Exchange, Link, errno_of};
 /// How long one address may take to answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Room in the socket for a few full messages each way, so that neither side has to take turns.
-/// The kernel caps it (`net.core.wmem_max`). Only for Unix sockets: on TCP a fixed size would turn
-/// off the kernel's own tuning.
-const UNIX_SOCKET_BUFFER: usize = 4 * 1024 * 1024;
+/// The send buffer of a Unix socket in bytes: room for one piece of a large write. What waits in it
+/// should still be in the processor's cache when the service receives it (`examples/stream.rs`).
+const UNIX_SEND_BUFFER: usize = 256 * 1024;
 
-/// The send buffer of TCP on loopback, where there is no distance to tune for. Left to itself it
-/// grows until what waits in it has left the processor's cache: measured, streaming writes are then
-/// half as fast (`examples/stream.rs`).
+/// The same for TCP on loopback, where there is no distance to tune for.
 const LOOPBACK_SEND_BUFFER: usize = 128 * 1024;
+
+/// The congestion control of loopback, where nothing is ever congested. One that paces what it
+/// sends, as a system's default may (BBR), halves the speed there. Every kernel has this one. It
+/// must be chosen before connecting: a socket that has begun to pace goes on.
+const LOOPBACK_CONGESTION_CONTROL: &str = "reno";
 
 /// Makes links to one service, as often as they are needed.
 pub trait Dial: Send + Sync {
@@ -97,14 +99,17 @@ impl SocketDial {
         let socket = self.socket(AddressFamily::UNIX)?;
         connect_within(&socket, &address.into())?;
         // Best effort: the kernel may cap what we ask for.
-        let _ = sockopt::set_socket_send_buffer_size(&socket, UNIX_SOCKET_BUFFER);
-        let _ = sockopt::set_socket_recv_buffer_size(&socket, UNIX_SOCKET_BUFFER);
+        let _ = sockopt::set_socket_send_buffer_size(&socket, UNIX_SEND_BUFFER);
         Ok(socket)
     }
 
     fn tcp(&self, address: SocketAddr, timeout: Duration) -> std::result::Result<OwnedFd, Errno> {
         let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let socket = self.socket(family)?;
+        if address.ip().is_loopback() {
+            // Best effort: without it everything works, only slower.
+            let _ = sockopt::set_tcp_congestion(&socket, LOOPBACK_CONGESTION_CONTROL);
+        }
         connect_within(&socket, &address.into())?;
         let options = || -> rustix::io::Result<()> {
             sockopt::set_tcp_nodelay(&socket, true)?;

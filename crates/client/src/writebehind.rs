@@ -64,7 +64,7 @@ pub(crate) struct WriteBehind<T> {
     run: Option<Run>,
     sent: VecDeque<Sent<T>>,
     sent_bytes: u64,
-    /// The most that one request can carry, in bytes.
+    /// The most that one request carries, in bytes.
     run_len_max: usize,
 }
 
@@ -93,7 +93,7 @@ impl<T> WriteBehind<T> {
         self.sent_bytes
     }
 
-    /// The most that one request can carry, in bytes.
+    /// The most that one request carries, in bytes.
     pub(crate) fn run_len_max(&self) -> usize {
         self.run_len_max
     }
@@ -113,7 +113,7 @@ impl<T> WriteBehind<T> {
         self.run.as_ref().is_none_or(|run| run.bytes.len() + len <= self.run_len_max)
     }
 
-    /// Whether the run is as long as a request can be.
+    /// Whether the run is as long as one gets.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.run.as_ref().is_some_and(|run| run.bytes.len() >= self.run_len_max)

@@ -334,6 +334,48 @@ fn writes_outlive_a_break_and_appends_fail_once() {
 }
 
 #[test]
+fn large_writes_outlive_a_break_after_any_piece_though_the_buffer_is_used_again() {
+    let content = bytes(2 * MIB);
+    for pieces in 1..=8 {
+        for executed in [false, true] {
+            let (service, session) = service(b"");
+            let file = open(&session, "file", OpenFlags::WRITE_ONLY);
+            assert_eq!(file.write_at(b"first", 0), Ok(5));
+            service.set(|faults| {
+                faults.cut_in = Some((pieces, executed));
+                faults.linger = Duration::from_millis(2);
+            });
+            let mut buffer = vec![0; MIB];
+            for (index, part) in content.chunks(MIB).enumerate() {
+                buffer.copy_from_slice(part);
+                assert_eq!(file.write_at(&buffer, (index * MIB) as u64), Ok(MIB));
+                buffer.fill(0xff);
+            }
+            assert_eq!(file.close(), Ok(()));
+            assert!(service.content("file") == content, "{pieces} pieces, then a break");
+        }
+    }
+}
+
+#[test]
+fn a_large_write_leaves_no_more_behind_than_it_may() {
+    let service = Memory::new();
+    service.put("file", b"");
+    let session = service.session(|options| options.write_behind_max = MIB / 2);
+    let file = open(&session, "file", OpenFlags::WRITE_ONLY);
+    assert_eq!(file.write_at(b"first", 0), Ok(5));
+    service.set(|faults| faults.linger = Duration::from_millis(20));
+    let content = bytes(4 * MIB);
+    for round in 1..=2 {
+        assert_eq!(file.write_at(&content, ((round - 1) * 4 * MIB) as u64), Ok(4 * MIB));
+        // What is not executed yet is held here.
+        assert!(service.content("file").len() >= round * 4 * MIB - MIB / 2, "round {round}");
+    }
+    assert_eq!(file.close(), Ok(()));
+    assert!(service.content("file") == [&content[..], &content].concat());
+}
+
+#[test]
 fn a_service_that_stays_away_is_an_error_and_no_hang() {
     let service = Memory::new();
     service.put("file", &bytes(MIB));

@@ -1,5 +1,6 @@
 //! One client on a socket: the thread that receives, and what it does itself.
 
+mod channel;
 mod input;
 mod pool;
 mod socket;
@@ -8,11 +9,12 @@ mod write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use p9::frame::{HEADER_LEN, Header};
+use p9::frame::{HEADER_LEN, Header, WRITE_REQUEST_OVERHEAD};
 use p9::{Errno, Fid, QidType, Reply, Request, Tag};
 
 use crate::order::Claims;
 use crate::session::{Entry, Session, Verdict, guarded};
+use channel::Channel;
 use input::{INPUT_BYTES, Input};
 pub(crate) use pool::{Bounds, Pool};
 use pool::{Flushed, Job, Work};
@@ -76,6 +78,8 @@ pub(crate) fn serve(pool: &Arc<Pool<Connection>>) {
         input: Input::new(),
         out: Vec::with_capacity(GATHER_BYTES / 4),
         body: Vec::new(),
+        channel: None,
+        streams: false,
     };
     // Broken is how every connection ends.
     while receiver.step().is_ok() {}
@@ -93,6 +97,11 @@ struct Receiver<'a> {
     out: Vec<u8>,
     /// Bodies too large for the input buffer.
     body: Vec<u8>,
+    /// Made for the first data that go through it.
+    channel: Option<Channel>,
+    /// The last request was a large write, and so may be the next one: its data must not be
+    /// received into the buffer along with its head.
+    streams: bool,
 }
 
 impl Receiver<'_> {
@@ -127,6 +136,7 @@ impl Receiver<'_> {
             self.drain(header.body_len())?;
             self.pool.worker().session.refuse(header.tag, Errno::E2BIG.into(), &mut self.out);
         } else {
+            self.streams = false;
             self.want(size)?;
             let input = std::mem::replace(&mut self.input, Input::empty());
             let done = self.request(&header, Body::Borrowed(&input.bytes()[HEADER_LEN..size]));
@@ -142,7 +152,8 @@ impl Receiver<'_> {
         if self.input.len() < count {
             self.flush_out()?;
             let expecting = || !self.pool.is_empty();
-            self.input.fill(&self.pool.worker().socket, count, INPUT_BYTES, expecting)?;
+            let most = if self.streams { count.max(WRITE_REQUEST_OVERHEAD) } else { INPUT_BYTES };
+            self.input.fill(&self.pool.worker().socket, count, most, expecting)?;
         }
         Ok(())
     }

@@ -181,6 +181,30 @@ fn access_is_that_of_the_open() {
 }
 
 #[test]
+fn large_writes_arrive_whole_in_whatever_pieces() {
+    let fixture = Fixture::new();
+    let mut client = fixture.client();
+    client.create(F, "f");
+    // Single bytes fill any pipe by their number; others end within pages.
+    for (round, piece) in [1, 999, 70_001, 300_000].into_iter().enumerate() {
+        let data: Vec<u8> = pattern(150_000).iter().map(|byte| byte ^ piece as u8).collect();
+        let offset = 777 * round as u64;
+        for half in data.chunks(75_000) {
+            let mut frame = Vec::new();
+            let at = offset + if half == &data[..75_000] { 0 } else { 75_000 };
+            let request = Request::Write { fid: F, offset: at, data: Data(half) };
+            request.encode(p9::Tag(9), &mut frame);
+            frame.chunks(piece).for_each(|piece| client.send_bytes(piece));
+            let answer = client.receive();
+            assert_eq!(answer.reply(), Reply::Write { count: 75_000 });
+        }
+        let now = fs::read(fixture.path("f")).unwrap();
+        assert!(now[offset as usize..] == data, "in pieces of {piece} bytes");
+        assert_eq!(client.size(F), offset + 150_000);
+    }
+}
+
+#[test]
 fn appends_stay_whole_and_go_to_the_end() {
     let fixture = Fixture::new();
     fs::write(fixture.path("log"), "begin").unwrap();

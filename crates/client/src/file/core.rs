@@ -25,6 +25,10 @@ const FRESH_MS: u64 = 1000;
 /// Bytes that stay cached after they were read, for readers that step back.
 const CONSUMED_MAX: u64 = 2 * 1024 * 1024;
 
+/// The most that one request of a stream of writes carries, in bytes: what is gathered should still
+/// be in the processor's cache when it is sent.
+const RUN_LEN_MAX: usize = 256 * 1024;
+
 /// A request whose reply is still wanted. Dropped, it is given up.
 pub(crate) struct Outstanding {
     connection: Arc<Connection>,
@@ -199,6 +203,8 @@ pub(crate) struct Core {
     handle: Handle,
     arrived: Condvar,
     pub(super) flags: OpenFlags,
+    /// The most data that one request can carry, in bytes.
+    pub(super) payload_max: usize,
     /// Other processes share the offset.
     shared: AtomicBool,
     /// Size and content are not what caches and write-behind take them for: a device, a file made
@@ -214,6 +220,10 @@ impl Core {
         let payload_max = session.current().map(|live| live.connection.payload_max());
         // No connection any more: a size that every service takes.
         let payload_max = payload_max.unwrap_or(64 * 1024);
+        let flags = handle.flags();
+        // An append is one request as long as it fits: other writers may append too.
+        let appends = flags.contains(OpenFlags::APPEND);
+        let run_len_max = if appends { payload_max } else { payload_max.min(RUN_LEN_MAX) };
         let ahead = ReadAhead::new(options.read_ahead_max as u64, payload_max as u64);
         let mut chunks = Chunks::new();
         let mut early = None;
@@ -232,7 +242,7 @@ impl Core {
             ahead,
             consult_at: 0,
             last_end: 0,
-            writes: WriteBehind::new(payload_max),
+            writes: WriteBehind::new(run_len_max),
             last_write_ms: now_ms(),
             delayed: None,
             strict: false,
@@ -245,13 +255,13 @@ impl Core {
             checked_ms: now_ms(),
             seen: None,
         };
-        let flags = handle.flags();
         let core = Arc::new_cyclic(|core: &Weak<Core>| Core {
             siblings: session.files().join(handle.qid().path, Weak::clone(core)),
             handle,
             state: Mutex::new(state),
             arrived: Condvar::new(),
             flags,
+            payload_max,
             shared: AtomicBool::new(false),
             unbuffered: AtomicBool::new(!attributes.is_regular()),
         });

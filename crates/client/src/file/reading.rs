@@ -198,7 +198,7 @@ impl Core {
                     if gap.len() < DIRECT_LEN_MIN {
                         break;
                     }
-                    let ranges: Vec<_> = gap.pieces(state.writes.run_len_max() as u64).collect();
+                    let ranges: Vec<_> = gap.pieces(self.payload_max as u64).collect();
                     let outstanding = self.submit_reads(&ranges)?.into_iter();
                     pieces.extend(ranges.iter().zip(outstanding).map(|(range, outstanding)| {
                         Piece { len: range.len() as usize, outstanding }
@@ -243,7 +243,7 @@ impl Core {
             wanted.aligned(BLOCK_LEN)
         };
         let chunk = chunk.intersection(&gap);
-        let (chunk, _) = chunk.split_at(chunk.start() + state.writes.run_len_max() as u64);
+        let (chunk, _) = chunk.split_at(chunk.start() + self.payload_max as u64);
         let outstanding = self.submit_read(chunk)?;
         state.chunks.insert(chunk, Content::Pending(outstanding));
         Ok(())

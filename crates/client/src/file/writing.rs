@@ -1,5 +1,6 @@
 //! Writes: gathered, sent without waiting, acknowledged later.
 
+use std::collections::VecDeque;
 use std::sync::MutexGuard;
 
 use extent::ByteRange;
@@ -22,13 +23,20 @@ const GATHER_MS: u64 = 100;
 const TAKE_IN_BYTES: u64 = 512 * 1024;
 
 /// Writes on their way at once.
-const SENT_COUNT_MAX: usize = 64;
+const SENT_COUNT_MAX: usize = 256;
 
 /// Runs shorter than this are kept in buffers of their size until they are acknowledged.
 const SMALL_RUN_LEN: usize = 64 * 1024;
 
 /// The largest size of a file (`off_t`).
 const FILE_LEN_MAX: u64 = i64::MAX as u64;
+
+/// A write that is sent and whose data is still the caller's.
+struct Lent<'a> {
+    range: ByteRange,
+    data: &'a [u8],
+    request: Outstanding,
+}
 
 /// The question how much room there is, if it could be asked.
 struct Room(Option<Outstanding>);
@@ -107,9 +115,7 @@ impl Core {
             }
             self.send_locked(&mut state);
             if rest.len() >= DIRECT_LEN_MIN {
-                let piece = &rest[..rest.len().min(state.writes.run_len_max())];
-                self.send_direct(&mut state, piece, at);
-                joined += piece.len();
+                joined += self.send_direct(&mut state, rest, at);
             } else {
                 let buffer = self.session().files().take_buffer();
                 state.writes.start(buffer, at, now_ms());
@@ -249,7 +255,7 @@ impl Core {
     pub(super) fn send_locked(&self, state: &mut State) {
         let Some(run) = state.writes.take_run() else { return };
         let range = run.range();
-        self.make_room(state, range);
+        self.make_room(state, range, 0);
         match self.submit_write(range, run.bytes()) {
             Ok(request) => {
                 let bytes = self.fitting(run);
@@ -262,23 +268,47 @@ impl Core {
         }
     }
 
-    /// Sends from the caller's buffer, and copies what the service does not have yet.
-    fn send_direct(&self, state: &mut State, data: &[u8], offset: u64) {
-        let range = ByteRange::at(offset, data.len() as u64);
-        self.make_room(state, range);
-        match self.submit_write(range, data) {
-            Ok(request) if request.has_arrived() => {
-                // A service in this process.
-                let outcome = self.written(request, range, data);
-                self.conclude(state, outcome);
+    /// Sends from the caller's buffer, piece by piece, and returns how many bytes it took: less
+    /// than all when a write has failed. What the service has not acknowledged by the time that
+    /// everything is sent is copied; of a write of several pieces it is the smaller part.
+    fn send_direct(&self, state: &mut State, data: &[u8], offset: u64) -> usize {
+        let piece_len = state.writes.run_len_max();
+        let lent_max = (self.behind_max() / piece_len as u64).min(SENT_COUNT_MAX as u64) as usize;
+        let mut lent = VecDeque::new();
+        let mut taken = 0;
+        for data in data.chunks(piece_len) {
+            if state.delayed.is_some() {
+                break;
             }
-            Ok(request) => {
-                let mut bytes = self.session().files().take_buffer();
-                bytes.clear();
-                bytes.extend_from_slice(data);
-                state.writes.push_sent(Sent { range, bytes, request });
+            let range = ByteRange::at(offset + taken as u64, data.len() as u64);
+            taken += data.len();
+            self.make_room(state, range, (lent.len() * piece_len) as u64);
+            self.finish_lent(state, &mut lent, lent_max.saturating_sub(1));
+            match self.submit_write(range, data) {
+                Ok(request) => lent.push_back(Lent { range, data, request }),
+                Err(error) => self.fail(state, error),
             }
-            Err(error) => self.fail(state, error),
+        }
+        if let Some(last) = lent.back() {
+            last.request.take_in();
+        }
+        self.finish_lent(state, &mut lent, usize::MAX);
+        for Lent { range, data, request } in lent {
+            let mut bytes = self.session().files().take_buffer();
+            bytes.clear();
+            bytes.extend_from_slice(data);
+            state.writes.push_sent(Sent { range, bytes, request });
+        }
+        taken
+    }
+
+    /// Finishes the oldest writes: all up to the first whose reply is not here, and more as long as
+    /// there are more than `count_max`.
+    fn finish_lent(&self, state: &mut State, lent: &mut VecDeque<Lent<'_>>, count_max: usize) {
+        while lent.len() > count_max || lent.front().is_some_and(|l| l.request.has_arrived()) {
+            let Some(Lent { range, data, request }) = lent.pop_front() else { return };
+            let outcome = self.written(request, range, data);
+            self.conclude(state, outcome);
         }
     }
 
@@ -293,8 +323,9 @@ impl Core {
         fitting
     }
 
-    /// Waits until a write to `range` may be sent.
-    fn make_room(&self, state: &mut State, range: ByteRange) {
+    /// Waits until a write to `range` may be sent, with `lent` bytes on their way that `state` does
+    /// not know of.
+    fn make_room(&self, state: &mut State, range: ByteRange, lent: u64) {
         state.space.spend(range.len());
         // Buffers whose writes are acknowledged are used again while they are in the processor's
         // cache, so acknowledgements are taken in as they come.
@@ -307,7 +338,7 @@ impl Core {
             let Some(oldest) = state.writes.oldest() else { return };
             let must_wait = self.appends()
                 || state.writes.sent_count() >= SENT_COUNT_MAX
-                || state.writes.sent_bytes() + range.len() > self.behind_max()
+                || state.writes.sent_bytes() + lent + range.len() > self.behind_max()
                 || state.writes.in_the_way(&range);
             if !must_wait && !oldest.request.has_arrived() {
                 return;

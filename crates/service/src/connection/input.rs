@@ -1,5 +1,6 @@
 //! The receive buffer of a connection.
 
+use super::channel::Channel;
 use super::socket::{Broken, Socket};
 
 /// Bytes of the buffer. It need not hold a whole large write, which reaches the store in pieces;
@@ -38,6 +39,14 @@ impl Input {
             self.start = 0;
             self.end = 0;
         }
+    }
+
+    /// Takes what `channel` holds; the buffer must be empty and large enough for it.
+    pub(crate) fn fill_from(&mut self, channel: &mut Channel) -> Result<(), Broken> {
+        while channel.held() > 0 {
+            self.end += channel.read(&mut self.buffer[self.end..])?;
+        }
+        Ok(())
     }
 
     /// Receives until at least `wanted` bytes are there, but not more than `most`. At most

@@ -1,5 +1,7 @@
 //! A store that panics, waits and fails when told to.
 
+use std::fs::File;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Condvar, Mutex};
 
 use p9::{
@@ -35,20 +37,23 @@ impl Gate {
 
 /// One directory with files whose names say what they do:
 /// `panic` panics when read, `full` takes 100,000 bytes and no more, `slow` waits at the gate when
-/// synced, `far` waits at the gate when read. Each has the content `DATA`.
+/// synced, `far` waits at the gate when read. Each has the content `DATA`. For `full` the kernel is
+/// lent a descriptor, which cannot be written to.
 pub struct FaultStore {
     pub gate: Arc<Gate>,
     /// Whether the store says that it may wait.
     pub blocks: bool,
     /// What was done, in order.
     pub log: Arc<Mutex<Vec<String>>>,
+    lent: Arc<File>,
 }
 
 pub const DATA: &[u8] = b"0123456789";
 
 impl FaultStore {
     pub fn new(blocks: bool) -> Self {
-        Self { gate: Arc::default(), blocks, log: Arc::default() }
+        let lent = Arc::new(File::open("/dev/null").unwrap());
+        Self { gate: Arc::default(), blocks, log: Arc::default(), lent }
     }
 
     fn node(&self, name: &str) -> Arc<dyn Node> {
@@ -57,6 +62,7 @@ impl FaultStore {
             gate: Arc::clone(&self.gate),
             blocks: self.blocks,
             log: Arc::clone(&self.log),
+            lent: Arc::clone(&self.lent),
         })
     }
 }
@@ -77,6 +83,7 @@ struct FaultNode {
     gate: Arc<Gate>,
     blocks: bool,
     log: Arc<Mutex<Vec<String>>>,
+    lent: Arc<File>,
 }
 
 fn fail<T>(errno: Errno) -> Result<T> {
@@ -249,5 +256,9 @@ impl OpenNode for FaultNode {
         _range: LockRange,
     ) -> Result<Option<(LockOwner, LockRange)>> {
         Ok(None)
+    }
+
+    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        (self.name == "full").then(|| self.lent.as_fd())
     }
 }
