@@ -111,8 +111,7 @@ impl Core {
                 self.send_direct(&mut state, piece, at);
                 joined += piece.len();
             } else {
-                let buffer = self.session().files().take_buffer();
-                state.writes.start(buffer, at, now_ms());
+                self.start_run(&mut state, at);
             }
         }
         if room.is_some() || self.is_immediate(&state) {
@@ -197,8 +196,7 @@ impl Core {
             if piece.len() >= DIRECT_LEN_MIN {
                 self.send_direct(&mut state, piece, at);
             } else {
-                let buffer = self.session().files().take_buffer();
-                state.writes.start(buffer, at, now_ms());
+                self.start_run(&mut state, at);
                 state.writes.join(piece, at);
             }
         }
@@ -262,6 +260,13 @@ impl Core {
         }
     }
 
+    /// Begins to gather at `offset`.
+    fn start_run(&self, state: &mut State, offset: u64) {
+        self.list(state);
+        let buffer = self.session().files().take_buffer();
+        state.writes.start(buffer, offset, now_ms());
+    }
+
     /// Sends from the caller's buffer, and copies what the service does not have yet.
     fn send_direct(&self, state: &mut State, data: &[u8], offset: u64) {
         let range = ByteRange::at(offset, data.len() as u64);
@@ -276,6 +281,7 @@ impl Core {
                 let mut bytes = self.session().files().take_buffer();
                 bytes.clear();
                 bytes.extend_from_slice(data);
+                self.list(state);
                 state.writes.push_sent(Sent { range, bytes, request });
             }
             Err(error) => self.fail(state, error),
@@ -392,14 +398,13 @@ impl Core {
     }
 
     pub(crate) fn settle_locked(&self, state: &mut State) -> bool {
-        if state.writes.is_empty() {
-            return false;
-        }
+        let anything = !state.writes.is_empty();
         self.send_locked(state);
         while state.writes.oldest().is_some() {
             self.finish_oldest(state);
         }
-        true
+        self.unlist(state);
+        anything
     }
 
     pub(super) fn flush(&self) -> Result<()> {
