@@ -3,7 +3,8 @@
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 use super::{Named, hooks, original};
-use crate::context::{Located, is_far, locate, may_be_far};
+use crate::context::{Located, is_far, locate};
+use crate::glance::may_be_far;
 use crate::ops::process as ops;
 use crate::outcome::{ErrorNumber, Outcome, guarded, is_inside};
 use crate::table;
