@@ -34,18 +34,19 @@ pub(crate) fn cwd_matters() -> bool {
     CWD.load(Ordering::Relaxed) != Cwd::Local as u8
 }
 
-/// Names that matter, as a set that may hold more than was put in: an entry for each value of a hash of
-/// their first two letters.
-struct Names([AtomicBool; 256]);
+/// Names that matter, as a set that may hold more than was put in: an entry for each first letter with
+/// half of the second. A table rather than a hash, because what it answers is waited for.
+struct Names([AtomicBool; 1 << 12]);
 
 impl Names {
     const fn new() -> Self {
-        Self([const { AtomicBool::new(false) }; 256])
+        Self([const { AtomicBool::new(false) }; 1 << 12])
     }
 
+    /// The entry of names that begin with these letters.
     #[inline(always)]
     fn entry(&self, first: u8, second: u8) -> &AtomicBool {
-        &self.0[usize::from(first.wrapping_mul(7) ^ second)]
+        &self.0[usize::from(u16::from_le_bytes([first, second])) % (1 << 12)]
     }
 
     fn insert(&self, name: &[u8]) {
@@ -75,9 +76,10 @@ pub(crate) fn watch_prefix(prefix: &[u8]) {
     let names = || prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
     names().take(1).for_each(|name| ROOTS.insert(name));
     names().for_each(|name| STEPS.insert(name));
-    // `/./far` and `./far`.
+    // `/./far`, `./far` and `//far`.
     ROOTS.insert(b".");
     STEPS.insert(b".");
+    (0..=u8::MAX).for_each(|any| ROOTS.insert(&[b'/', any]));
 }
 
 /// From the first redirected descriptor on, paths below /dev and /proc may name one.
@@ -89,32 +91,20 @@ pub(crate) fn watch_descriptor_names() {
 /// Whether a path might lead to a service: the cheap test of every path hook. A yes may be wrong, and the
 /// operation then passes the call on; a no never is. A NULL path leads nowhere, so that libc answers
 /// EFAULT.
+///
+/// The processor cannot begin a system call before it knows which way all branches go, and after one little
+/// of the program's code is left in its nearest cache: what is done here is short and in few places.
 #[inline(always)]
 pub(crate) fn may_be_far(dir: c_int, path: *const c_char) -> bool {
     if path.is_null() {
         return false;
     }
-    if path as usize % PAGE <= PAGE - STEP {
-        // The processor cannot begin a system call before it knows which way the branch goes, so this is
-        // straight code with one branch for nearly all paths. What stands behind a short path may make it
-        // look suspicious, which then costs some nanoseconds more.
-        let seen = step(path as usize, 0);
-        let [first, second, third, _] = seen.letters.to_le_bytes();
-        let matters = begins_like_ours(dir, first, second, third) | (seen.suspects != 0);
-        if !matters & (seen.ends != 0) {
-            return false;
-        }
-    }
-    is_worth_a_look(dir, path as usize)
-}
-
-/// Whether a path that begins with these letters leads to where something is mapped; what stands behind
-/// its end does not matter.
-#[inline(always)]
-fn begins_like_ours(dir: c_int, first: u8, second: u8, third: u8) -> bool {
-    if first == b'/' {
-        // `//far` is `/far`.
-        (second == b'/') | ROOTS.may_hold(second, third)
+    // SAFETY: not NULL, and NUL-terminated by contract, so that behind each byte that is not NUL there is
+    // another.
+    let letter = |at: usize| unsafe { *path.add(at) } as u8;
+    let (first, second) = (letter(0), if letter(0) == 0 { 0 } else { letter(1) });
+    let matters = if first == b'/' {
+        ROOTS.may_hold(second, if second == 0 { 0 } else { letter(2) })
     } else if dir == libc::AT_FDCWD {
         match CWD.load(Ordering::Relaxed) {
             local if local == Cwd::Local as u8 => false,
@@ -123,141 +113,95 @@ fn begins_like_ours(dir: c_int, first: u8, second: u8, third: u8) -> bool {
         }
     } else {
         table::is_ours(dir) || STEPS.may_hold(first, second)
-    }
+    };
+    matters || is_suspicious(path) && !is_plain(path)
 }
-
-/// [`may_be_far`] for paths that are long, suspicious, or lie at the end of a page.
-#[cold]
-fn is_worth_a_look(dir: c_int, path: usize) -> bool {
-    // SAFETY: NUL-terminated by contract, so that behind each byte that is not NUL there is another.
-    let byte = |at: usize| unsafe { *((path + at) as *const u8) };
-    let mut letters = [0; 3];
-    for (at, letter) in letters.iter_mut().enumerate() {
-        *letter = byte(at);
-        if *letter == 0 {
-            break;
-        }
-    }
-    let [first, second, third] = letters;
-    begins_like_ours(dir, first, second, third) || !is_plain(path)
-}
-
-/// Bytes that are looked at in one step.
-const STEP: usize = 32;
-
-/// The least size of a page: what lies within one aligned piece of this size can be read if any of it can.
-const PAGE: usize = 4096;
 
 /// Whether a path has neither a colon nor two dots in a row.
-fn is_plain(path: usize) -> bool {
-    let mut address = path;
-    let mut dot_before = 0;
-    loop {
-        if address % PAGE > PAGE - STEP {
-            // Byte by byte into the next page, which the path may not reach.
-            // SAFETY: the path has not ended before this byte.
-            let byte = unsafe { *(address as *const u8) };
-            let dot = u32::from(byte == b'.');
-            if byte == 0 {
-                return true;
-            }
-            if byte == b':' || dot & dot_before != 0 {
-                return false;
-            }
-            dot_before = dot;
-            address += 1;
-            continue;
+#[cold]
+fn is_plain(path: *const c_char) -> bool {
+    let mut before = 0;
+    for at in 0.. {
+        // SAFETY: NUL-terminated by contract; the end has not been reached.
+        match unsafe { *path.add(at) } as u8 {
+            0 => break,
+            b':' => return false,
+            b'.' if before == b'.' => return false,
+            byte => before = byte,
         }
-        let seen = step(address, dot_before);
-        // Everything up to the first NUL, or all.
-        let inside = seen.ends ^ seen.ends.wrapping_sub(1);
-        if seen.suspects & inside != 0 {
-            return false;
-        }
-        if seen.ends != 0 {
-            return true;
-        }
-        dot_before = seen.last_is_dot;
-        address += STEP;
     }
+    true
 }
 
-/// What stands in the bytes of one step; in masks the lowest bit is the first byte.
-struct Seen {
-    /// The first four bytes, the first one lowest.
-    letters: u32,
-    /// NULs.
-    ends: u32,
-    /// Colons, and dots behind a dot.
-    suspects: u32,
-    /// 1 if the last byte is a dot.
-    last_is_dot: u32,
-}
-
-/// Looks at the bytes of one step, of which the first belongs to a path and all lie in its page.
-/// `dot_before` is 1 if the byte before is one of the path's and a dot.
+/// Whether [`is_plain`] must be asked.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn step(address: usize, dot_before: u32) -> Seen {
-    use std::arch::x86_64::{
-        __m128i, _mm_and_si128, _mm_cmpeq_epi8, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8,
-        _mm_setzero_si128, _mm_slli_si128,
-    };
-
-    let (low, high, before_high): (__m128i, __m128i, __m128i);
-    let letters: u32;
-    // SAFETY: the caller's promise. Written as assembly because bytes behind the path's end belong to no
-    // object that the compiler knows of.
+fn is_suspicious(path: *const c_char) -> bool {
+    let answer: u32;
+    // SAFETY: `search` reads only bytes in pages of the path, and changes no other registers than these.
     unsafe {
         std::arch::asm!(
-            "mov {letters:e}, [{address}]",
-            "movdqu {low}, [{address}]",
-            "movdqu {high}, [{address} + 16]",
-            "movdqu {before_high}, [{address} + 15]",
-            letters = out(reg) letters,
-            low = out(xmm_reg) low,
-            high = out(xmm_reg) high,
-            before_high = out(xmm_reg) before_high,
-            address = in(reg) address,
-            options(pure, readonly, nostack, preserves_flags),
+            "call {search}",
+            search = sym search,
+            inout("r10") path => _,
+            lateout("r11d") answer,
+            out("eax") _,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
         );
     }
-    // SAFETY: SSE2 is part of x86-64.
-    unsafe {
-        let mask =
-            |low, high| _mm_movemask_epi8(low) as u32 | (_mm_movemask_epi8(high) as u32) << 16;
-        let is = |block, byte: u8| _mm_cmpeq_epi8(block, _mm_set1_epi8(byte as i8));
-        let (low_dot, high_dot) = (is(low, b'.'), is(high, b'.'));
-        let low_pair = _mm_and_si128(low_dot, _mm_slli_si128::<1>(low_dot));
-        let high_pair = _mm_and_si128(high_dot, is(before_high, b'.'));
-        let nul = _mm_setzero_si128();
-        let pair_before = dot_before & u32::from(letters as u8 == b'.');
-        Seen {
-            letters,
-            ends: mask(_mm_cmpeq_epi8(low, nul), _mm_cmpeq_epi8(high, nul)),
-            suspects: pair_before
-                | mask(
-                    _mm_or_si128(low_pair, is(low, b':')),
-                    _mm_or_si128(high_pair, is(high, b':')),
-                ),
-            last_is_dot: (_mm_movemask_epi8(high_dot) as u32) >> 15,
-        }
-    }
+    answer != 0
 }
 
-/// Looks at the bytes of one step.
+/// Searches the path in `r10` for what makes it not plain; the answer, 0 or 1, is left in `r11d`. It may be
+/// wrong in saying 1: when a path reaches the end of a page, behind which there may be nothing to read, or
+/// for what stands shortly behind the path's end. One function for all hooks, with a calling convention of its
+/// own so that they need not save their arguments.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C" fn search() {
+    std::arch::naked_asm!(
+        ".p2align 6",
+        "mov eax, 0x3a3a3a3a", // colons
+        "movd xmm2, eax",
+        "pshufd xmm2, xmm2, 0",
+        "mov eax, 0x2e2e2e2e", // dots
+        "movd xmm3, eax",
+        "pshufd xmm3, xmm3, 0",
+        "pxor xmm1, xmm1",
+        "2:",
+        "mov eax, r10d",
+        "and eax, 0xfff",
+        "cmp eax, 0xff0",
+        "ja 3f",
+        "movdqu xmm0, [r10]",
+        // The last byte is looked at again, so that no pair of dots is missed.
+        "add r10, 15",
+        "movdqa xmm4, xmm0",
+        "pcmpeqb xmm4, xmm3",
+        "movdqa xmm5, xmm4",
+        "pslldq xmm5, 1",
+        "pand xmm4, xmm5",
+        "movdqa xmm5, xmm0",
+        "pcmpeqb xmm5, xmm2",
+        "por xmm4, xmm5",
+        "pcmpeqb xmm0, xmm1",
+        "pmovmskb r11d, xmm4",
+        "pmovmskb eax, xmm0",
+        "test r11d, r11d",
+        "jnz 3f",
+        "test eax, eax",
+        "jz 2b",
+        "ret",
+        "3:",
+        "mov r11d, 1",
+        "ret",
+    )
+}
+
+/// Whether [`is_plain`] must be asked.
 #[cfg(not(target_arch = "x86_64"))]
-fn step(address: usize, dot_before: u32) -> Seen {
-    // SAFETY: the caller's promise.
-    let bytes = unsafe { *(address as *const [u8; STEP]) };
-    let mask = |wanted: u8| (0..STEP).map(|at| u32::from(bytes[at] == wanted) << at).sum::<u32>();
-    let dots = mask(b'.');
-    Seen {
-        letters: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
-        ends: mask(0),
-        suspects: mask(b':') | dots & (dots << 1 | dot_before),
-        last_is_dot: dots >> 31,
-    }
+fn is_suspicious(_: *const c_char) -> bool {
+    true
 }
 
 #[cfg(test)]
@@ -297,11 +241,15 @@ mod tests {
                 memory.push(0);
                 memory.extend_from_slice(b"..://.:::::::::::::::::::::");
                 memory.extend_from_slice(&[b':'; 200]);
-                let seen = is_plain(memory[shift..].as_ptr() as usize);
-                assert_eq!(seen, plainly(text.as_bytes()), "{text:?} at {shift}");
+                let path = memory[shift..].as_ptr().cast();
+                assert_eq!(is_plain(path), plainly(text.as_bytes()), "{text:?} at {shift}");
+                assert!(is_suspicious(path) || plainly(text.as_bytes()), "{text:?} at {shift}");
             }
         }
     }
+
+    /// The least size of a page.
+    const PAGE: usize = 4096;
 
     #[test]
     fn a_glance_stays_within_the_pages_of_the_path() {
@@ -324,7 +272,7 @@ mod tests {
                     path.add(text.len()).write(0);
                     path
                 };
-                assert_eq!(is_plain(path as usize), plainly(text.as_bytes()), "{text:?}");
+                assert!(is_suspicious(path.cast()) || plainly(text.as_bytes()), "{text:?}");
                 let far = may_be_far(libc::AT_FDCWD, path.cast());
                 assert_eq!(far, !plainly(text.as_bytes()), "{text:?}");
             }
@@ -337,10 +285,10 @@ mod tests {
         for name in [&b"far"[..], b"x", b"."] {
             names.insert(name);
         }
-        for (first, second) in [*b"fa", *b"x\0", *b"x/", *b"./", *b".\0"].map(|[a, b]| (a, b)) {
-            assert!(names.may_hold(first, second));
+        for [first, second] in [*b"fa", *b"x\0", *b"x/", *b"./", *b".\0"] {
+            assert!(names.may_hold(first, second), "{first} {second}");
         }
-        for (first, second) in [*b"fo", *b"xa", *b".h", *b"f0", *b"f1"].map(|[a, b]| (a, b)) {
+        for [first, second] in [*b"fo", *b"xa", *b".h", *b"f0", *b"f2", *b"ga"] {
             assert!(!names.may_hold(first, second), "{first} {second}");
         }
     }

@@ -15,8 +15,10 @@ use crate::{context, description, own, table};
 /// memory with descriptors of its own: there the two differ.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
-/// The umask, as last seen by umask(2)'s hook or read at start.
-static UMASK: AtomicU32 = AtomicU32::new(0o22);
+/// The umask, as last seen by umask(2)'s hook or read when first needed.
+static UMASK: AtomicU32 = AtomicU32::new(UMASK_UNKNOWN);
+
+const UMASK_UNKNOWN: u32 = u32::MAX;
 
 fn pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
@@ -30,7 +32,6 @@ pub(crate) fn owns_the_table() -> bool {
 /// At the start of a process image: who we are, and which descriptors were inherited.
 pub(crate) fn start() {
     OWNER.store(pid(), Ordering::Relaxed);
-    UMASK.store(read_umask(), Ordering::Relaxed);
 }
 
 /// Finds redirected descriptors and working directory that the previous image left.
@@ -55,7 +56,16 @@ fn read_umask() -> u32 {
 
 /// The umask.
 pub(crate) fn umask() -> u32 {
-    UMASK.load(Ordering::Relaxed)
+    let known = UMASK.load(Ordering::Relaxed);
+    if known != UMASK_UNKNOWN {
+        return known;
+    }
+    let read = read_umask();
+    // The hook may have seen a newer one meanwhile.
+    match UMASK.compare_exchange(UMASK_UNKNOWN, read, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => read,
+        Err(newer) => newer,
+    }
 }
 
 /// umask(2) was called.

@@ -121,46 +121,69 @@ fn leads_below(end: usize, next: usize, displacement: i64) -> bool {
     (0..end as i64).contains(&(next as i64 + displacement))
 }
 
+/// Bytes that are searched at once, in a form that the compiler turns into vector instructions.
+const LANES: usize = 16;
+
+/// Whether `check` says yes for some offset of `body`. It is asked only of the offsets around which a byte, and the one that
+/// stands `APART` behind it, pass `test`; that one also gets the lowest bits of the offset, and may pass too many.
+#[inline(always)]
+fn any_of_candidates<const APART: usize>(
+    body: &[u8],
+    test: impl Fn(u8, u8, u8) -> bool,
+    check: impl Fn(usize) -> bool,
+) -> bool {
+    let mut start = 0;
+    while let Some(window) = body.get(start..start + LANES + APART) {
+        let mut passes = false;
+        for lane in 0..LANES {
+            let at = (start as u8).wrapping_add(lane as u8);
+            passes |= test(window[lane], window[lane + APART], at);
+        }
+        if passes && (start..start + LANES).any(&check) {
+            return true;
+        }
+        start += LANES;
+    }
+    (start..body.len()).any(check)
+}
+
 /// The part of [`may_branch_below`] for displacements of one byte.
 fn may_branch_shortly_below(body: &[u8], end: usize) -> bool {
-    let is_short = |opcode: u8| matches!(opcode, 0x70..=0x7f | 0xe0..=0xe3 | 0xeb);
-    let reach = body.len().min(end + 128);
-    (1..reach).any(|at| {
-        // Few bytes pass this, so the loop is short: modulo 256 the target is the sum of what follows.
-        usize::from(body[at].wrapping_add(at as u8).wrapping_add(1)) < end
-            && is_short(body[at - 1])
-            && leads_below(end, at + 1, i64::from(body[at] as i8))
-            && may_be_branch(body, at - 1)
-    })
+    let is_short =
+        |opcode: u8| (opcode & 0xf0 == 0x70) | (opcode & 0xfc == 0xe0) | (opcode == 0xeb);
+    let near = &body[..body.len().min(end + 128)];
+    // Modulo 256 the target is the sum of what the test adds.
+    let may_lead_below =
+        |displacement: u8, at: u8| displacement.wrapping_add(at).wrapping_add(2) < end as u8;
+    any_of_candidates::<1>(
+        near,
+        |opcode, displacement, at| is_short(opcode) & may_lead_below(displacement, at),
+        |at| {
+            let Some(&[opcode, displacement]) = near.get(at..at + 2) else { return false };
+            is_short(opcode)
+                && leads_below(end, at + 2, i64::from(displacement as i8))
+                && may_be_branch(body, at)
+        },
+    )
 }
 
 /// The part of [`may_branch_below`] for displacements of four bytes.
 fn may_branch_far_below(body: &[u8], end: usize) -> bool {
-    let is_suspect = |at: usize| {
+    let is_long = |opcode: u8| (opcode & 0xfe == 0xe8) | (opcode & 0xf0 == 0x80);
+    let leads_there = |at: usize| {
         let Some(&[opcode, a, b, c, d]) = body.get(at..at + 5) else { return false };
-        matches!(opcode, 0xe8 | 0xe9 | 0x80..=0x8f)
+        is_long(opcode)
             && leads_below(end, at + 5, i64::from(i32::from_le_bytes([a, b, c, d])))
             && may_be_branch(body, at)
     };
     // The highest byte of a displacement that leads back is 0xff (0xfe in a function of more than 16 MiB); one that leads onward
-    // to below `end` begins below it too. Bytes that high are rare, so most of the function is passed over by eights.
-    if (0..end).any(is_suspect) {
-        return true;
-    }
-    const LOW_BITS: u64 = 0x0101_0101_0101_0101;
-    const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
-    body.chunks(8).enumerate().any(|(index, chunk)| {
-        if let Ok(eight) = chunk.try_into() {
-            // A byte of `inverted` is zero where one of the chunk is 0xfe or 0xff ("Determine if a word has a zero byte",
-            // Anderson, Bit Twiddling Hacks).
-            let inverted = !(u64::from_le_bytes(eight) | LOW_BITS);
-            if inverted.wrapping_sub(LOW_BITS) & !inverted & HIGH_BITS == 0 {
-                return false;
-            }
-        }
-        let highest_bytes = chunk.iter().enumerate().filter(|(_, byte)| **byte >= 0xfe);
-        highest_bytes.filter_map(|(offset, _)| (index * 8 + offset).checked_sub(4)).any(is_suspect)
-    })
+    // to below `end` begins below it too.
+    (0..end).any(leads_there)
+        || any_of_candidates::<4>(
+            body,
+            |opcode, highest, _| is_long(opcode) & (highest >= 0xfe),
+            leads_there,
+        )
 }
 
 /// Whether the byte at `opcode_at` may be the opcode of a branch: false if it is seen to be another part of an instruction.
