@@ -1,8 +1,9 @@
-//! Links the unwinder into `libsluice.so`, and into `sluice`, instead of letting them load `libgcc_s.so.1`.
+//! Links the unwinder into `sluice` instead of letting it load `libgcc_s.so.1`.
 //!
 //! That library's constructor asks the processor what it can do (`cpuid`), which within a virtual machine
-//! costs a seventh of a millisecond in every process that is started. It is needed for catching our own
-//! panics only, and its static form is part of every gcc. Where there is none, all stays as it was.
+//! costs a seventh of a millisecond at every `sluice run`. Where gcc has no static form of it, all stays as
+//! it was. The preload library must not do the same: when a thread is cancelled, the program's unwinder
+//! passes through its frames, and two copies of an unwinder do not know each other's state.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -23,6 +24,6 @@ fn main() {
     // rustc asks for `-lgcc_s`; the linker takes a script of that name in its place.
     let script = "INPUT ( -lgcc_eh -lgcc )\n";
     if fs::write(out.join("libgcc_s.so"), script).is_ok() {
-        println!("cargo:rustc-link-arg=-L{}", out.display());
+        println!("cargo:rustc-link-arg-bins=-L{}", out.display());
     }
 }
