@@ -124,11 +124,13 @@ static void fork_among_threads(void) {
 }
 
 static void *cancelled_worker(void *argument) {
-    int fd = open(in("text.txt"), O_RDONLY);
     char c;
     (void)argument;
-    for (;;)
+    for (;;) {
+        int fd = open(in("text.txt"), O_RDONLY);
         CHECK(pread(fd, &c, 1, 0) == 1);
+        close(fd);
+    }
     return NULL;
 }
 

@@ -134,12 +134,22 @@ impl SocketDial {
         Ok((self.move_away)(socket))
     }
 
+    /// Why a host's name led nowhere: libc does not say when it had no descriptor to look it up with.
+    fn unresolved(&self, host: &str) -> Error {
+        match self.socket(AddressFamily::INET) {
+            Err(errno @ (Errno::EMFILE | Errno::ENFILE)) => {
+                Error::Unreachable { peer: self.peer(), errno }
+            }
+            _ => Error::UnknownHost { peer: self.peer(), host: host.to_owned() },
+        }
+    }
+
     fn connected(&self, timeout: Duration) -> Result<OwnedFd> {
         let outcome = match &self.place {
             Place::Unix(path) => self.unix(path),
             Place::Tcp { host, port } => {
                 let Ok(addresses) = (host.as_str(), *port).to_socket_addrs() else {
-                    return Err(Error::UnknownHost { peer: self.peer(), host: host.clone() });
+                    return Err(self.unresolved(host));
                 };
                 let mut outcome = Err(Errno::EHOSTUNREACH);
                 for address in addresses {

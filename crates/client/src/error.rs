@@ -120,6 +120,13 @@ impl Error {
         }
     }
 
+    /// Whether this process or machine has no descriptor left for a connection: nothing that waiting for
+    /// the service would change.
+    #[must_use]
+    pub fn is_local_shortage(&self) -> bool {
+        matches!(self, Error::Unreachable { errno: Errno::EMFILE | Errno::ENFILE, .. })
+    }
+
     /// Whether the connection is at fault, so that a new one may help.
     #[must_use]
     pub fn is_retryable(&self) -> bool {

@@ -196,7 +196,7 @@ impl Session {
                     *dialing = Dialing { connected_once: true, ..Dialing::default() };
                     return Ok(live);
                 }
-                Err(error) if !dialing.connected_once => {
+                Err(error) if !dialing.connected_once || error.is_local_shortage() => {
                     dialing.broken_since = None;
                     return Err(error);
                 }

@@ -21,6 +21,9 @@ const SPARE_BYTES_MAX: usize = 32 * 1024 * 1024;
 #[derive(Default)]
 pub struct Registry {
     files: Mutex<BTreeMap<u64, Arc<Siblings>>>,
+    /// Files that have something gathered or on its way, by address: a program may have thousands open,
+    /// and whoever settles must not look at each of them.
+    unsettled: Mutex<BTreeMap<usize, Weak<Core>>>,
     spare: Mutex<Vec<Vec<u8>>>,
 }
 
@@ -38,11 +41,16 @@ pub(crate) struct Siblings {
 
 impl Registry {
     /// Sends every open file's gathered writes and waits for all acknowledgements. Errors are kept
-    /// for the files' own next calls.
-    pub fn settle_all(&self) {
-        for core in self.cores() {
+    /// for the files' own next calls. Returns how many files it looked at: those that were written,
+    /// however many are open.
+    pub fn settle_all(&self) -> usize {
+        let cores = self.unsettled();
+        // All are on their way before the first is waited for.
+        cores.iter().for_each(|core| core.send());
+        for core in &cores {
             core.settle();
         }
+        cores.len()
     }
 
     /// The same for the files with one identity (`Qid::path`). Returns whether there was any to
@@ -56,7 +64,7 @@ impl Registry {
 
     /// Sends every open file's gathered writes without waiting for acknowledgements.
     pub fn send_all(&self) {
-        for core in self.cores() {
+        for core in self.unsettled() {
             core.send();
         }
     }
@@ -83,9 +91,11 @@ impl Registry {
             state.forget_reads();
             states.push(state);
         }
+        let unsettled = lock(&self.unsettled);
         let spare = lock(&self.spare);
         let result = work();
         drop(spare);
+        drop(unsettled);
         drop(states);
         drop(members);
         drop(files);
@@ -123,6 +133,17 @@ impl Registry {
         }
     }
 
+    /// Notes that a file has something to settle. Its lock is held.
+    pub(crate) fn list(&self, core: Weak<Core>) {
+        lock(&self.unsettled).insert(core.as_ptr() as usize, core);
+    }
+
+    /// Notes that it has nothing any more. Its lock is held, so that nobody who settles in the meantime
+    /// misses a file whose acknowledgements are still waited for.
+    pub(crate) fn unlist(&self, core: &Core) {
+        lock(&self.unsettled).remove(&(std::ptr::from_ref(core) as usize));
+    }
+
     /// An empty buffer, with room if there is one.
     pub(crate) fn take_buffer(&self) -> Vec<u8> {
         lock(&self.spare).pop().unwrap_or_default()
@@ -139,6 +160,10 @@ impl Registry {
         if held + buffer.capacity() <= SPARE_BYTES_MAX {
             spare.push(buffer);
         }
+    }
+
+    fn unsettled(&self) -> Vec<Arc<Core>> {
+        lock(&self.unsettled).values().filter_map(Weak::upgrade).collect()
     }
 
     fn cores(&self) -> Vec<Arc<Core>> {

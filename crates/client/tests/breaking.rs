@@ -172,6 +172,22 @@ fn a_lock_is_waited_for_until_told_to_stop() {
 }
 
 #[test]
+fn having_no_descriptor_to_dial_with_is_told_at_once_and_is_not_final() {
+    let fake = fake();
+    let session = fake.session_with(|options| options.reconnect_for = Duration::from_secs(60));
+    let handle = open(&session, OpenFlags::empty());
+    fake.cut();
+    fake.set(|faults| faults.no_descriptors = true);
+    let dials = fake.dials();
+    let start = Instant::now();
+    assert_eq!(handle.attributes().map_err(|error| error.to_errno()), Err(Errno::EMFILE));
+    assert_eq!(fake.dials(), dials + 1, "tried once");
+    assert!(start.elapsed() < Duration::from_secs(30));
+    fake.set(|faults| faults.no_descriptors = false);
+    assert!(handle.attributes().is_ok());
+}
+
+#[test]
 fn a_service_that_stays_away_is_an_error_in_time_and_then_at_once() {
     let fake = fake();
     let session = fake.session();

@@ -442,6 +442,32 @@ fn who_asks_by_name_is_served_after_settling() {
 }
 
 #[test]
+fn settling_looks_at_written_files_only_however_many_are_open() {
+    let (service, session) = service(b"content");
+    let readers: Vec<_> = (0..50).map(|_| open(&session, "file", OpenFlags::empty())).collect();
+    let writers: Vec<_> = (0..50).map(|_| open(&session, "file", OpenFlags::WRITE_ONLY)).collect();
+    assert_eq!(session.files().settle_all(), 0, "nothing was written");
+    assert_eq!(writers[7].write_at(b"CON", 0), Ok(3));
+    assert_eq!(writers[7].write_at(b"T", 3), Ok(1));
+    assert_eq!(session.files().settle_all(), 1);
+    assert_eq!(service.content("file"), b"CONTent");
+    assert_eq!(session.files().settle_all(), 0, "it has arrived");
+    // What settled by itself, by close(2) or by a reader of the same file, is no work any more.
+    assert_eq!(writers[8].write_at(b"con", 0), Ok(3));
+    assert_eq!(writers[8].close(), Ok(()));
+    assert_eq!(writers[9].write_at(b"t", 3), Ok(1));
+    assert_eq!(read(&readers[0], 0, 100), b"content");
+    assert_eq!(session.files().settle_all(), 0);
+    // Large writes are sent from the caller's buffer, and are as unfinished as small ones.
+    let large = vec![b'x'; 1 << 20];
+    assert_eq!(writers[10].write_at(&large, 0), Ok(large.len()));
+    assert_eq!(writers[10].write_at(&large, 1 << 20), Ok(large.len()));
+    drop(writers);
+    assert_eq!(session.files().settle_all(), 0, "closed files have settled");
+    assert_eq!(service.content("file").len(), 2 << 20);
+}
+
+#[test]
 fn what_one_open_file_writes_another_reads_at_once() {
     let (_service, session) = service(b"old old old");
     let early = open(&session, "file", OpenFlags::empty());

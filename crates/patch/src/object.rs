@@ -171,7 +171,7 @@ impl Object {
 
     /// All functions called `name`, the default version first, then from the newest to the oldest.
     fn functions(&self, name: &str) -> Result<Vec<Target>, PatchError> {
-        let mut found = Vec::new();
+        let mut found = Vec::with_capacity(2);
         let mut is_indirect = false;
         self.for_each_named(name, |symbol, version| {
             let (kind, entry) = (symbol.st_info & 0xf, self.base + symbol.st_value as usize);
@@ -195,12 +195,16 @@ impl Object {
         found.sort_by_key(|(version, _)| {
             (version & VERSYM_HIDDEN != 0, std::cmp::Reverse(*version))
         });
-        let mut functions: Vec<Target> = Vec::with_capacity(found.len());
-        for (_, target) in found {
-            if !functions.contains(&target) {
-                functions.push(target);
+        // Most names have one function: nothing is compared then.
+        let mut functions: Vec<Target> = found.into_iter().map(|(_, target)| target).collect();
+        let mut kept = 0;
+        for index in 0..functions.len() {
+            if !functions[..kept].contains(&functions[index]) {
+                functions.swap(kept, index);
+                kept += 1;
             }
         }
+        functions.truncate(kept);
         Ok(functions)
     }
 

@@ -1,10 +1,11 @@
 //! Planning patches and carrying them out together.
 
-use crate::arch::{ENTRY_JUMP_BYTES, Entry, entry_jump, island, read_entry};
+use crate::arch::{ENTRY_JUMP_BYTES, Entry, MOVED_BYTES_MAX, entry_jump, island, read_entry};
 use crate::near::Pool;
 use crate::object::code_around;
 use crate::pages::{Copies, runs_of};
 use crate::{PatchError, Target};
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A planned patch that [`Patcher::commit`] could not carry out.
@@ -28,6 +29,8 @@ pub struct Patcher {
     pools: Vec<Pool>,
     /// Code segments seen so far.
     segments: Vec<Range<usize>>,
+    /// Where in `patches` the patch of an entry address is.
+    known: BTreeMap<usize, usize>,
 }
 
 #[derive(Debug)]
@@ -39,7 +42,7 @@ struct Patch {
     entry: Entry,
     jump: [u8; ENTRY_JUMP_BYTES],
     /// The code as it was when the patch was planned, as far as it moves.
-    original: Vec<u8>,
+    original: [u8; MOVED_BYTES_MAX],
 }
 
 impl Patch {
@@ -77,7 +80,7 @@ impl Patcher {
         replacement: *const u8,
     ) -> Result<*const u8, PatchError> {
         let (address, replacement) = (target.entry as usize, replacement as usize);
-        if let Some(patch) = self.patches.iter().find(|patch| patch.entry_address == address) {
+        if let Some(patch) = self.known.get(&address).and_then(|index| self.patches.get(*index)) {
             return if patch.replacement == replacement {
                 Ok(patch.trampoline as *const u8)
             } else {
@@ -92,7 +95,9 @@ impl Patcher {
         let body = unsafe { std::slice::from_raw_parts(target.entry, body_bytes) };
         let entry = read_entry(body, address, target.size_bytes.is_some())?;
         let (trampoline, jump) = self.write_trampoline(&entry, address, replacement)?;
-        let original = body[..entry.moved_end].to_vec();
+        let mut original = [0; MOVED_BYTES_MAX];
+        original[..entry.moved_end].copy_from_slice(&body[..entry.moved_end]);
+        self.known.insert(address, self.patches.len());
         self.patches.push(Patch {
             name,
             entry_address: address,
@@ -129,7 +134,7 @@ impl Patcher {
             let mut copies = unsafe { Copies::of(runs)? };
             for patch in planned {
                 let entry = copies.bytes(patch.range());
-                if *entry == *patch.original {
+                if *entry == patch.original[..entry.len()] {
                     patch.entry.overwrite(entry, patch.jump);
                 } else {
                     fail(patch, PatchError::Changed);
@@ -152,7 +157,11 @@ impl Patcher {
                 failed_addresses.push(patch.entry_address);
             }
         }
-        self.patches.retain(|patch| !failed_addresses.contains(&patch.entry_address));
+        if !failed_addresses.is_empty() {
+            self.patches.retain(|patch| !failed_addresses.contains(&patch.entry_address));
+            let places = self.patches.iter().enumerate();
+            self.known = places.map(|(index, patch)| (patch.entry_address, index)).collect();
+        }
         self.committed = self.patches.len();
         failures
     }

@@ -4,7 +4,7 @@
 //! its parent held, starts with a fresh one ([`renew`]).
 
 use std::ffi::{CStr, CString, c_char, c_int};
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use address::{Endpoint, Resolved, Settings, Uri};
@@ -12,7 +12,7 @@ use client::{At, Exchange, Handle, Options, Session};
 use p9::Errno;
 
 use crate::description::Description;
-use crate::glance::{Glance, glance};
+use crate::glance::{self, Cwd, may_be_far};
 use crate::ops::memory::Mappings;
 use crate::outcome::is_restricted;
 use crate::remote::Remote;
@@ -36,19 +36,13 @@ pub(crate) struct Context {
 
 static CONTEXT: AtomicPtr<Context> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Relative paths may lead to a service: the working directory is redirected, or a mapped prefix
-/// lies below it.
-static CWD_MATTERS: AtomicBool = AtomicBool::new(false);
-
 /// Some prefix is mapped.
 static HAS_ROUTES: AtomicBool = AtomicBool::new(false);
 
 /// Starts with settings from the environment, before the first hook can be entered.
 pub(crate) fn start(settings: Settings) {
     HAS_ROUTES.store(!settings.routes.is_empty(), Ordering::Relaxed);
-    // `//far` and `/./far` are `/far`.
-    let mapped = settings.routes.iter().filter_map(|route| route.prefix().get(1).copied());
-    b"./".iter().copied().chain(mapped).for_each(watch_letter);
+    settings.routes.iter().for_each(|route| glance::watch_prefix(route.prefix()));
     install(settings, None);
     local_cwd_changed();
 }
@@ -112,42 +106,6 @@ fn text<'a>(path: *const c_char) -> &'a [u8] {
     unsafe { CStr::from_ptr(path) }.to_bytes()
 }
 
-/// The letters with which the first names of mapped prefixes begin, one bit each.
-static FIRST_LETTERS: [AtomicU64; 4] = [const { AtomicU64::new(0) }; 4];
-
-fn watch_letter(letter: u8) {
-    let bit = 1 << (letter & 63);
-    FIRST_LETTERS[usize::from(letter >> 6)].fetch_or(bit, Ordering::Relaxed);
-}
-
-/// From the first redirected descriptor on, paths below /dev and /proc may name one.
-pub(crate) fn watch_descriptor_names() {
-    b"dp".iter().copied().for_each(watch_letter);
-}
-
-/// Whether a path might lead to a service: the cheap test of every path hook, which calls nothing. A yes
-/// may be wrong, and the operation then passes the call on; a no never is. A NULL path leads nowhere, so
-/// that libc answers EFAULT.
-#[inline(always)]
-pub(crate) fn may_be_far(dir: c_int, path: *const c_char) -> bool {
-    if path.is_null() {
-        return false;
-    }
-    // SAFETY: not NULL, and NUL-terminated by contract, so a first byte exists.
-    let first = unsafe { *path } as u8;
-    let seen = glance(path);
-    if first == b'/' {
-        // SAFETY: the first byte is not the end.
-        let second = unsafe { *path.add(1) } as u8;
-        let letters = FIRST_LETTERS[usize::from(second >> 6)].load(Ordering::Relaxed);
-        letters >> (second & 63) & 1 != 0 || seen != Glance::default()
-    } else if dir == libc::AT_FDCWD {
-        seen.colon || CWD_MATTERS.load(Ordering::Relaxed) || first == b'.'
-    } else {
-        table::is_ours(dir) || seen.colon || HAS_ROUTES.load(Ordering::Relaxed)
-    }
-}
-
 /// Whether a path leads to a service, for hooks that only refuse.
 pub(crate) fn is_far(dir: c_int, path: *const c_char) -> bool {
     may_be_far(dir, path) && matches!(locate(dir, path), Located::Far(_) | Located::Nowhere(_))
@@ -202,10 +160,10 @@ pub(crate) fn locate_bytes(dir: c_int, path: &[u8]) -> Located {
             None => return Located::Here,
         }
     }
-    if relative && !CWD_MATTERS.load(Ordering::Relaxed) && start.is_none() {
+    if relative && !glance::cwd_matters() && start.is_none() {
         // `..` may lead up and down into a mapped prefix; a plain `./x` cannot.
-        let climbs = HAS_ROUTES.load(Ordering::Relaxed) && path.starts_with(b"..");
-        if !climbs {
+        let climbs = || path.split(|byte| *byte == b'/').any(|name| name == b"..");
+        if !HAS_ROUTES.load(Ordering::Relaxed) || !climbs() {
             return Located::Here;
         }
     }
@@ -286,7 +244,7 @@ pub(crate) fn set_virtual_cwd(cwd: Option<Vec<u8>>) {
     let is_far = cwd.is_some();
     *context().cwd.write().unwrap_or_else(PoisonError::into_inner) = cwd;
     if is_far {
-        CWD_MATTERS.store(true, Ordering::Relaxed);
+        glance::set_cwd(Cwd::Far);
     } else {
         local_cwd_changed();
     }
@@ -299,13 +257,13 @@ pub(crate) fn routes_exist() -> bool {
 
 /// Whether the working directory is a redirected one.
 pub(crate) fn cwd_is_far() -> bool {
-    CWD_MATTERS.load(Ordering::Relaxed) && virtual_cwd().is_some()
+    glance::cwd_matters() && virtual_cwd().is_some()
 }
 
 /// After chdir(2) to a local directory: does a mapped prefix lie below it?
 pub(crate) fn local_cwd_changed() {
     if !HAS_ROUTES.load(Ordering::Relaxed) {
-        CWD_MATTERS.store(false, Ordering::Relaxed);
+        glance::set_cwd(Cwd::Local);
         return;
     }
     let matters = match kernel_cwd() {
@@ -318,7 +276,7 @@ pub(crate) fn local_cwd_changed() {
         }
         None => true,
     };
-    CWD_MATTERS.store(matters, Ordering::Relaxed);
+    glance::set_cwd(if matters { Cwd::AbovePrefix } else { Cwd::Local });
 }
 
 impl Place {

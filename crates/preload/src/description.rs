@@ -9,7 +9,8 @@ use address::Uri;
 use client::{At, Handle, RemoteFile};
 use p9::{Errno, OpenFlags};
 
-use crate::context::{Located, Place, context, watch_descriptor_names};
+use crate::context::{Located, Place, context};
+use crate::glance::watch_descriptor_names;
 use crate::listing::Listing;
 use crate::outcome::is_restricted;
 use crate::remote::Opened;

@@ -1,119 +1,321 @@
 //! One glance at a path: can it be passed on to libc unread? Every path hook begins here, on behalf of
-//! paths that are almost never ours, so it takes a few nanoseconds and allocates nothing.
+//! paths that are almost never ours, so it takes a few nanoseconds, calls nothing and allocates nothing.
+//!
+//! A path needs a closer look when it may be an address (it has a colon), when it climbs (`..`, so that
+//! its first name does not tell where it leads), or when its first name begins like a name that matters
+//! where the path starts.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_int};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 
-/// What a path has that calls for a closer look.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Glance {
-    /// A colon: it may be an address.
-    pub(crate) colon: bool,
-    /// Two dots in a row: it may climb, so that its first name does not tell where it leads.
-    pub(crate) climbs: bool,
+use crate::table;
+
+/// What relative paths mean, by the working directory.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Cwd {
+    /// Local files.
+    Local,
+    /// Local files, but a mapped prefix lies below.
+    AbovePrefix,
+    /// Files of a service.
+    Far,
 }
 
-/// Looks at a path. It may stop at the first hit, and then tells of that one only.
-#[cfg(target_arch = "x86_64")]
-#[inline]
-pub(crate) fn glance(path: *const c_char) -> Glance {
-    use std::arch::x86_64::{
-        __m128i, _mm_cmpeq_epi8, _mm_movemask_epi8, _mm_or_si128, _mm_set1_epi8, _mm_setzero_si128,
-    };
+static CWD: AtomicU8 = AtomicU8::new(Cwd::Local as u8);
 
-    let start = path as usize;
-    let mut address = start & !15;
-    // Bytes before the path belong to somebody else.
-    let mut valid = u32::MAX << (start - address);
-    let mut dot_before = 0;
-    loop {
-        let block: __m128i;
-        // SAFETY: an aligned block of 16 bytes lies in one page, and at least one of its bytes belongs to
-        // the path (it starts there, or the block before had no NUL). Written as assembly because the
-        // other bytes belong to no object that the compiler knows of.
-        unsafe {
-            std::arch::asm!(
-                "movdqa {block}, [{address}]",
-                block = out(xmm_reg) block,
-                address = in(reg) address,
-                options(pure, readonly, nostack, preserves_flags),
-            );
+/// Tells what relative paths mean from now on.
+pub(crate) fn set_cwd(cwd: Cwd) {
+    CWD.store(cwd as u8, Ordering::Relaxed);
+}
+
+/// Whether the working directory is another than a local one with nothing of ours below.
+#[inline]
+pub(crate) fn cwd_matters() -> bool {
+    CWD.load(Ordering::Relaxed) != Cwd::Local as u8
+}
+
+/// Names that matter, as a set that may hold more than was put in: an entry for each first letter with
+/// half of the second. A table rather than a hash, because what it answers is waited for.
+struct Names([AtomicBool; 1 << 12]);
+
+impl Names {
+    const fn new() -> Self {
+        Self([const { AtomicBool::new(false) }; 1 << 12])
+    }
+
+    /// The entry of names that begin with these letters.
+    #[inline(always)]
+    fn entry(&self, first: u8, second: u8) -> &AtomicBool {
+        &self.0[usize::from(u16::from_le_bytes([first, second])) % (1 << 12)]
+    }
+
+    fn insert(&self, name: &[u8]) {
+        let Some(first) = name.first() else { return };
+        // What follows a name of one letter in a path is its end or a slash.
+        let seconds: &[u8] = name.get(1).map_or(b"\0/", std::slice::from_ref);
+        for second in seconds {
+            self.entry(*first, *second).store(true, Ordering::Relaxed);
         }
-        // SAFETY: SSE2 is part of x86-64.
-        let (end, colon, dot, any) = unsafe {
-            let end = _mm_cmpeq_epi8(block, _mm_setzero_si128());
-            let colon = _mm_cmpeq_epi8(block, _mm_set1_epi8(b':' as i8));
-            let dot = _mm_cmpeq_epi8(block, _mm_set1_epi8(b'.' as i8));
-            let any = _mm_or_si128(_mm_or_si128(end, colon), dot);
-            (end, colon, dot, _mm_movemask_epi8(any) as u32 & valid)
-        };
-        if any == 0 {
-            dot_before = 0;
-        } else {
-            // SAFETY: as above.
-            let mask = |found: __m128i| unsafe { _mm_movemask_epi8(found) as u32 } & valid;
-            let end = mask(end);
-            // Everything below the first NUL, if there is one.
-            let inside = (end & end.wrapping_neg()).wrapping_sub(1);
-            let dots = mask(dot) & inside;
-            let colon = mask(colon) & inside != 0;
-            let climbs = (dots << 1 | dot_before) & dots != 0;
-            if colon || climbs || end != 0 {
-                return Glance { colon, climbs };
-            }
-            dot_before = dots >> 15 & 1;
-        }
-        valid = 0xffff;
-        address += 16;
+    }
+
+    /// Whether a name that begins with these letters may have been put in.
+    #[inline(always)]
+    fn may_hold(&self, first: u8, second: u8) -> bool {
+        self.entry(first, second).load(Ordering::Relaxed)
     }
 }
 
-/// Looks at a path.
+/// First names of absolute paths that matter.
+static ROOTS: Names = Names::new();
+
+/// All names of mapped prefixes: with one of them begins a path from a local directory into a prefix.
+static STEPS: Names = Names::new();
+
+/// Paths below a mapped prefix matter from now on.
+pub(crate) fn watch_prefix(prefix: &[u8]) {
+    let names = || prefix.split(|byte| *byte == b'/').filter(|name| !name.is_empty());
+    names().take(1).for_each(|name| ROOTS.insert(name));
+    names().for_each(|name| STEPS.insert(name));
+    // `/./far`, `./far` and `//far`.
+    ROOTS.insert(b".");
+    STEPS.insert(b".");
+    (0..=u8::MAX).for_each(|any| ROOTS.insert(&[b'/', any]));
+}
+
+/// From the first redirected descriptor on, paths below /dev and /proc may name one.
+pub(crate) fn watch_descriptor_names() {
+    ROOTS.insert(b"dev");
+    ROOTS.insert(b"proc");
+}
+
+/// Whether a path might lead to a service: the cheap test of every path hook. A yes may be wrong, and the
+/// operation then passes the call on; a no never is. A NULL path leads nowhere, so that libc answers
+/// EFAULT.
+///
+/// The processor cannot begin a system call before it knows which way all branches go, and after one little
+/// of the program's code is left in its nearest cache: what is done here is short and in few places.
+#[inline(always)]
+pub(crate) fn may_be_far(dir: c_int, path: *const c_char) -> bool {
+    if path.is_null() {
+        return false;
+    }
+    // SAFETY: not NULL, and NUL-terminated by contract, so that behind each byte that is not NUL there is
+    // another.
+    let letter = |at: usize| unsafe { *path.add(at) } as u8;
+    let (first, second) = (letter(0), if letter(0) == 0 { 0 } else { letter(1) });
+    let matters = if first == b'/' {
+        ROOTS.may_hold(second, if second == 0 { 0 } else { letter(2) })
+    } else if dir == libc::AT_FDCWD {
+        match CWD.load(Ordering::Relaxed) {
+            local if local == Cwd::Local as u8 => false,
+            above if above == Cwd::AbovePrefix as u8 => STEPS.may_hold(first, second),
+            _ => true,
+        }
+    } else {
+        table::is_ours(dir) || STEPS.may_hold(first, second)
+    };
+    matters || is_suspicious(path) && !is_plain(path)
+}
+
+/// Whether a path has neither a colon nor two dots in a row.
+#[cold]
+fn is_plain(path: *const c_char) -> bool {
+    let mut before = 0;
+    for at in 0.. {
+        // SAFETY: NUL-terminated by contract; the end has not been reached.
+        match unsafe { *path.add(at) } as u8 {
+            0 => break,
+            b':' => return false,
+            b'.' if before == b'.' => return false,
+            byte => before = byte,
+        }
+    }
+    true
+}
+
+/// Whether [`is_plain`] must be asked.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn is_suspicious(path: *const c_char) -> bool {
+    let answer: u32;
+    // SAFETY: `search` reads only bytes in pages of the path, and changes no other registers than these.
+    unsafe {
+        std::arch::asm!(
+            "call {search}",
+            search = sym search,
+            inout("r10") path => _,
+            lateout("r11d") answer,
+            out("eax") _,
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
+        );
+    }
+    answer != 0
+}
+
+/// Searches the path in `r10` for what makes it not plain; the answer, 0 or 1, is left in `r11d`. It may be
+/// wrong in saying 1: when a path reaches the end of a page, behind which there may be nothing to read, or
+/// for what stands shortly behind the path's end. One function for all hooks, with a calling convention of its
+/// own so that they need not save their arguments.
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C" fn search() {
+    std::arch::naked_asm!(
+        ".p2align 6",
+        "mov eax, 0x3a3a3a3a", // colons
+        "movd xmm2, eax",
+        "pshufd xmm2, xmm2, 0",
+        "mov eax, 0x2e2e2e2e", // dots
+        "movd xmm3, eax",
+        "pshufd xmm3, xmm3, 0",
+        "pxor xmm1, xmm1",
+        "2:",
+        "mov eax, r10d",
+        "and eax, 0xfff",
+        "cmp eax, 0xff0",
+        "ja 3f",
+        "movdqu xmm0, [r10]",
+        // The last byte is looked at again, so that no pair of dots is missed.
+        "add r10, 15",
+        "movdqa xmm4, xmm0",
+        "pcmpeqb xmm4, xmm3",
+        "movdqa xmm5, xmm4",
+        "pslldq xmm5, 1",
+        "pand xmm4, xmm5",
+        "movdqa xmm5, xmm0",
+        "pcmpeqb xmm5, xmm2",
+        "por xmm4, xmm5",
+        "pcmpeqb xmm0, xmm1",
+        "pmovmskb r11d, xmm4",
+        "pmovmskb eax, xmm0",
+        "test r11d, r11d",
+        "jnz 3f",
+        "test eax, eax",
+        "jz 2b",
+        "ret",
+        "3:",
+        "mov r11d, 1",
+        "ret",
+    )
+}
+
+/// Whether [`is_plain`] must be asked.
 #[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn glance(path: *const c_char) -> Glance {
-    // SAFETY: callers pass a NUL-terminated path that is not NULL.
-    let bytes = unsafe { std::ffi::CStr::from_ptr(path) }.to_bytes();
-    Glance { colon: bytes.contains(&b':'), climbs: bytes.windows(2).any(|pair| pair == b"..") }
+fn is_suspicious(_: *const c_char) -> bool {
+    true
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn plainly(bytes: &[u8]) -> Glance {
-        Glance { colon: bytes.contains(&b':'), climbs: bytes.windows(2).any(|pair| pair == b"..") }
+    fn plainly(bytes: &[u8]) -> bool {
+        !bytes.contains(&b':') && !bytes.windows(2).any(|pair| pair == b"..")
     }
 
     #[test]
     fn a_glance_sees_what_a_reader_sees_at_every_alignment() {
-        let texts: [&str; 10] = [
+        let mut texts: Vec<String> = [
             "",
             "/",
+            ".",
+            "..",
             "/tmp/a.txt",
             "/tmp//a",
             "/tmp/a..b",
             "scdc:///x/y",
             "a/b/c/d/e/f/g/h/i/j/k/l/m/n.o",
             "/aaaaaaaaaaaaa/../hidden",
-            "/a/very/long/path/that/goes/on/and/on/and/ends/with/:",
             "../x",
-        ];
+        ]
+        .map(String::from)
+        .into();
+        for len in 0..150 {
+            let path = "/a.b".repeat(40)[..len].to_owned();
+            texts.extend([format!("{path}:"), format!("{path}.."), format!("{path}./"), path]);
+        }
         for text in texts {
-            for shift in 0..32 {
+            for shift in 0..64 {
                 // What stands before and behind the path must not matter.
                 let mut memory = vec![b':'; shift];
                 memory.extend_from_slice(text.as_bytes());
                 memory.push(0);
                 memory.extend_from_slice(b"..://.:::::::::::::::::::::");
-                let seen = glance(memory[shift..].as_ptr().cast());
-                let want = plainly(text.as_bytes());
-                assert_eq!(
-                    seen == Glance::default(),
-                    want == Glance::default(),
-                    "{text:?} at {shift}"
-                );
-                assert!(!seen.colon || want.colon, "{text:?} at {shift}");
-                assert!(!seen.climbs || want.climbs, "{text:?} at {shift}");
+                memory.extend_from_slice(&[b':'; 200]);
+                let path = memory[shift..].as_ptr().cast();
+                assert_eq!(is_plain(path), plainly(text.as_bytes()), "{text:?} at {shift}");
+                assert!(is_suspicious(path) || plainly(text.as_bytes()), "{text:?} at {shift}");
             }
         }
+    }
+
+    /// The least size of a page.
+    const PAGE: usize = 4096;
+
+    #[test]
+    fn a_glance_stays_within_the_pages_of_the_path() {
+        use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
+        // SAFETY: new memory, of which the second page becomes inaccessible.
+        let memory = unsafe {
+            let prot = ProtFlags::READ | ProtFlags::WRITE;
+            let memory = mmap_anonymous(std::ptr::null_mut(), 2 * PAGE, prot, MapFlags::PRIVATE);
+            let memory = memory.expect("mmap");
+            mprotect(memory.add(PAGE), PAGE, MprotectFlags::empty()).expect("mprotect");
+            memory.cast::<u8>()
+        };
+        for len in 0..200 {
+            let name = format!("/{}", "a".repeat(len));
+            for text in [format!("{name}.."), format!("{name}:"), name] {
+                // SAFETY: the text and its NUL are the last bytes of the first page.
+                let path = unsafe {
+                    let path = memory.add(PAGE - text.len() - 1);
+                    path.copy_from_nonoverlapping(text.as_ptr(), text.len());
+                    path.add(text.len()).write(0);
+                    path
+                };
+                assert!(is_suspicious(path.cast()) || plainly(text.as_bytes()), "{text:?}");
+                let far = may_be_far(libc::AT_FDCWD, path.cast());
+                assert_eq!(far, !plainly(text.as_bytes()), "{text:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn names_are_told_by_two_letters() {
+        let names = Names::new();
+        for name in [&b"far"[..], b"x", b"."] {
+            names.insert(name);
+        }
+        for [first, second] in [*b"fa", *b"x\0", *b"x/", *b"./", *b".\0"] {
+            assert!(names.may_hold(first, second), "{first} {second}");
+        }
+        for [first, second] in [*b"fo", *b"xa", *b".h", *b"f0", *b"f2", *b"ga"] {
+            assert!(!names.may_hold(first, second), "{first} {second}");
+        }
+    }
+
+    #[test]
+    fn what_lies_below_a_prefix_is_looked_at_and_its_neighbours_are_not() {
+        watch_prefix(b"/far/data");
+        let may = |dir, path: &std::ffi::CStr| may_be_far(dir, path.as_ptr());
+        let some_directory = 77;
+        for path in [c"/far", c"/far/data/x", c"//far/data", c"/./far/data", c"/tmp/../far", c"a:b"]
+        {
+            assert!(may(libc::AT_FDCWD, path), "{path:?}");
+        }
+        for path in [c"/", c"/tmp", c"/file", c"far/data", c"./far", c".", c"", c"x"] {
+            assert!(!may(libc::AT_FDCWD, path), "{path:?}");
+        }
+        for path in [c"far", c"data/x", c"./data", c"../far"] {
+            assert!(may(some_directory, path), "{path:?}");
+        }
+        for path in [c"f0001", c"x", c"", c".bashrc"] {
+            assert!(!may(some_directory, path), "{path:?}");
+        }
+        set_cwd(Cwd::AbovePrefix);
+        assert!(may(libc::AT_FDCWD, c"far/data") && may(libc::AT_FDCWD, c"./far"));
+        assert!(!may(libc::AT_FDCWD, c"x") && !may(libc::AT_FDCWD, c""));
+        set_cwd(Cwd::Far);
+        assert!(may(libc::AT_FDCWD, c"x") && may(libc::AT_FDCWD, c"."));
+        set_cwd(Cwd::Local);
     }
 }

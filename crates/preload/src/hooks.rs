@@ -30,6 +30,8 @@ pub enum When {
 pub struct Hook {
     /// The libc symbol.
     pub name: &'static std::ffi::CStr,
+    /// The same as text.
+    pub text: &'static str,
     /// In which mode.
     pub when: When,
     /// What the entry is patched to jump to.
@@ -187,6 +189,7 @@ macro_rules! table {
                     };
                     NAME
                 },
+                text: stringify!($name),
                 when: $crate::hooks::When::$when,
                 replacement: $hook::<names::$name> as *const (),
                 original: &originals::$name,

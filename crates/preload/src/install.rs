@@ -57,33 +57,32 @@ struct Found {
     target: patch::Target,
 }
 
-fn find(hook: &'static Hook) -> Vec<Found> {
-    let Ok(name) = hook.name.to_str() else { return Vec::new() };
-    let mut targets = Vec::new();
-    match name {
+fn find(hook: &'static Hook, found: &mut Vec<Found>) {
+    let mut add = |target| found.push(Found { hook, target });
+    match hook.text {
         // libc hides these; they are found by who calls them.
         "__openat64_nocancel" => {
-            targets.extend(patch::resolve_callee("fchmodat", libc::SYS_openat))
+            patch::resolve_callee("fchmodat", libc::SYS_openat).into_iter().for_each(add)
         }
-        "__fcntl64_nocancel" => targets.extend(patch::resolve_callee("opendir", libc::SYS_fcntl)),
-        _ => targets.extend(patch::resolve_versions(name).unwrap_or_default()),
+        "__fcntl64_nocancel" => {
+            patch::resolve_callee("opendir", libc::SYS_fcntl).into_iter().for_each(add)
+        }
+        name => patch::resolve_versions(name).into_iter().flatten().for_each(&mut add),
     }
-    targets.into_iter().map(|target| Found { hook, target }).collect()
 }
 
 fn patch_entries() -> bool {
     let mut patcher = Patcher::new();
-    let mut found: Vec<Found> = Vec::new();
-    for hook in crate::hooks::all().filter(|hook| hook.when == When::Always) {
-        found.extend(find(hook));
-    }
+    let hooks = || crate::hooks::all().filter(|hook| hook.when == When::Always);
+    let mut found: Vec<Found> = Vec::with_capacity(hooks().count() + 16);
+    hooks().for_each(|hook| find(hook, &mut found));
     let mut entries = 0;
     for one in &found {
         // SAFETY: the target is a function of libc, which is never unloaded; the replacement has its
         // signature, which the hook's declaration repeats, and needs nothing but the context, which
         // is ready. vfork's replacement leaves the stack as it found it.
         let planned =
-            unsafe { patcher.install(name_of(one.hook), one.target, one.hook.replacement.cast()) };
+            unsafe { patcher.install(one.hook.text, one.target, one.hook.replacement.cast()) };
         match planned {
             Ok(trampoline) => {
                 // The first version is the default one; an old version with code of its own shares
@@ -114,10 +113,6 @@ fn patch_entries() -> bool {
     }
     *PATCHER.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(patcher);
     true
-}
-
-fn name_of(hook: &'static Hook) -> &'static str {
-    hook.name.to_str().unwrap_or_default()
 }
 
 fn interpose() {

@@ -66,7 +66,7 @@ pub extern "C" fn start() {
             let settings = std::env::var_os(Settings::VARIABLE)
                 .and_then(|value| Settings::from_env(value.as_encoded_bytes()).ok())
                 .unwrap_or_default();
-            ops::process::remember_environment();
+            ops::environment::remember();
             context::start(settings);
             ops::process::adopt_inherited();
             install::install(std::env::var_os("SLUICE_PATCH").is_none_or(|value| value != "0"));

@@ -2,6 +2,7 @@
 
 pub(crate) mod data;
 pub(crate) mod descriptor;
+pub(crate) mod environment;
 pub(crate) mod memory;
 pub(crate) mod metadata;
 pub(crate) mod namespace;

@@ -1,6 +1,7 @@
 //! What a hook decides, and how that reaches the program.
 
 use std::cell::Cell;
+use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -116,10 +117,34 @@ pub(crate) fn is_restricted() -> bool {
     DEPTH.get() > 1 || is_broken()
 }
 
-struct Inside;
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+}
+
+/// `PTHREAD_CANCEL_DISABLE` (pthread.h).
+const CANCEL_DISABLE: c_int = 1;
+
+/// A stay inside Sluice, during which the thread cannot be cancelled: what libc does for us has cancellation
+/// points (a file that is dropped is closed), and unwinding from there through our frames would end the
+/// process.
+struct Inside {
+    cancel_state: c_int,
+}
+
+impl Inside {
+    fn enter() -> Self {
+        DEPTH.set(DEPTH.get() + 1);
+        let mut cancel_state = 0;
+        // SAFETY: pthread_setcancelstate(3), with room for the state before.
+        unsafe { pthread_setcancelstate(CANCEL_DISABLE, &raw mut cancel_state) };
+        Self { cancel_state }
+    }
+}
 
 impl Drop for Inside {
     fn drop(&mut self) {
+        // SAFETY: the state that was before; POSIX allows NULL for the other on Linux (NOTES there).
+        unsafe { pthread_setcancelstate(self.cancel_state, std::ptr::null_mut()) };
         DEPTH.set(DEPTH.get() - 1);
     }
 }
@@ -128,8 +153,7 @@ impl Drop for Inside {
 /// call fails. In a call from a signal handler that interrupted Sluice itself the operation runs
 /// restricted (see [`is_restricted`]).
 pub(crate) fn guarded<T>(operation: impl FnOnce() -> Outcome<T>) -> Outcome<T> {
-    DEPTH.set(DEPTH.get() + 1);
-    let inside = Inside;
+    let inside = Inside::enter();
     let before = errno();
     let outcome = catch_unwind(AssertUnwindSafe(operation)).unwrap_or_else(|_| {
         BROKEN.store(true, Ordering::Relaxed);

@@ -195,9 +195,21 @@ pub(crate) fn service(stores: &[StoreSpec], options: &Options) -> Result<Arc<dyn
     let descriptors_from = (descriptors_max() / 2) as u32;
     STORES_FROM.store(descriptors_from, Ordering::Relaxed);
     let files = service::FsOptions { descriptors_from };
-    let exports =
-        service::open_stores(stores, false, files, options, dial).map_err(|_| Errno::EIO)?;
+    let exports = service::open_stores(stores, false, files, options, dial)
+        .map_err(|error| errno_of(&error))?;
     Ok(Arc::new(service::Direct::new(Arc::new(exports))))
+}
+
+/// Why a store cannot be opened: that the program has no descriptor left is for it to know, all else is
+/// the matter of who gave the store.
+fn errno_of(error: &service::Error) -> Errno {
+    match error {
+        service::Error::Directory { source, .. } => match source.to_errno() {
+            shortage @ (Errno::EMFILE | Errno::ENFILE) => shortage,
+            _ => Errno::EIO,
+        },
+        _ => Errno::EIO,
+    }
 }
 
 /// Whether a descriptor is open.

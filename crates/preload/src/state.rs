@@ -122,6 +122,10 @@ impl State {
     /// Finds the state behind a descriptor that was inherited or passed; `None`: it is no
     /// redirected one.
     pub(crate) fn adopt(fd: BorrowedFd<'_>) -> Option<Self> {
+        // Cheaper than a look at its link, and no for nearly all.
+        if !rustix::fs::fcntl_getfl(fd).ok()?.contains(OFlags::PATH) {
+            return None;
+        }
         let mut path = *b"/proc/self/fd/\0\0\0\0\0\0\0\0\0\0\0\0";
         let digits = fd.as_raw_fd().to_string();
         path[14..14 + digits.len()].copy_from_slice(digits.as_bytes());

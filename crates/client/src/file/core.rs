@@ -127,6 +127,8 @@ pub(crate) struct State {
     /// Where the last read ended.
     pub(super) last_end: u64,
     pub(super) writes: WriteBehind<Outstanding>,
+    /// The session has the file among those that must be settled: always while there are writes.
+    pub(super) is_listed: bool,
     pub(super) last_write_ms: u64,
     /// Why a write behind failed, until somebody is told.
     pub(super) delayed: Option<Error>,
@@ -197,6 +199,7 @@ impl State {
 
 /// One open remote file.
 pub(crate) struct Core {
+    this: Weak<Core>,
     siblings: Arc<Siblings>,
     /// Dropped before the handle: requests on a fid are given up before it is.
     state: Mutex<State>,
@@ -243,6 +246,7 @@ impl Core {
             consult_at: 0,
             last_end: 0,
             writes: WriteBehind::new(run_len_max),
+            is_listed: false,
             last_write_ms: now_ms(),
             delayed: None,
             strict: false,
@@ -256,6 +260,7 @@ impl Core {
             seen: None,
         };
         let core = Arc::new_cyclic(|core: &Weak<Core>| Core {
+            this: Weak::clone(core),
             siblings: session.files().join(handle.qid().path, Weak::clone(core)),
             handle,
             state: Mutex::new(state),
@@ -313,6 +318,20 @@ impl Core {
     #[inline]
     pub(super) fn note_write(&self, state: &mut State) {
         self.siblings.note_write(&mut state.seen);
+    }
+
+    /// Before something is gathered or sent: whoever settles all files must find this one.
+    pub(super) fn list(&self, state: &mut State) {
+        if !std::mem::replace(&mut state.is_listed, true) {
+            self.session().files().list(Weak::clone(&self.this));
+        }
+    }
+
+    /// After everything is acknowledged.
+    pub(super) fn unlist(&self, state: &mut State) {
+        if std::mem::replace(&mut state.is_listed, false) {
+            self.session().files().unlist(self);
+        }
     }
 
     /// Asks for the attributes and drops what is cached if the content has changed.

@@ -117,8 +117,7 @@ impl Core {
             if rest.len() >= DIRECT_LEN_MIN {
                 joined += self.send_direct(&mut state, rest, at);
             } else {
-                let buffer = self.session().files().take_buffer();
-                state.writes.start(buffer, at, now_ms());
+                self.start_run(&mut state, at);
             }
         }
         if room.is_some() || self.is_immediate(&state) {
@@ -203,8 +202,7 @@ impl Core {
             if piece.len() >= DIRECT_LEN_MIN {
                 self.send_direct(&mut state, piece, at);
             } else {
-                let buffer = self.session().files().take_buffer();
-                state.writes.start(buffer, at, now_ms());
+                self.start_run(&mut state, at);
                 state.writes.join(piece, at);
             }
         }
@@ -268,6 +266,13 @@ impl Core {
         }
     }
 
+    /// Begins to gather at `offset`.
+    fn start_run(&self, state: &mut State, offset: u64) {
+        self.list(state);
+        let buffer = self.session().files().take_buffer();
+        state.writes.start(buffer, offset, now_ms());
+    }
+
     /// Sends from the caller's buffer, piece by piece, and returns how many bytes it took: less
     /// than all when a write has failed. What the service has not acknowledged by the time that
     /// everything is sent is copied; of a write of several pieces it is the smaller part.
@@ -297,6 +302,7 @@ impl Core {
             let mut bytes = self.session().files().take_buffer();
             bytes.clear();
             bytes.extend_from_slice(data);
+            self.list(state);
             state.writes.push_sent(Sent { range, bytes, request });
         }
         taken
@@ -423,14 +429,13 @@ impl Core {
     }
 
     pub(crate) fn settle_locked(&self, state: &mut State) -> bool {
-        if state.writes.is_empty() {
-            return false;
-        }
+        let anything = !state.writes.is_empty();
         self.send_locked(state);
         while state.writes.oldest().is_some() {
             self.finish_oldest(state);
         }
-        true
+        self.unlist(state);
+        anything
     }
 
     pub(super) fn flush(&self) -> Result<()> {

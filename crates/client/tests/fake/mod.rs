@@ -42,6 +42,8 @@ pub struct Faults {
     pub msize_max: Option<u32>,
     /// Nobody listens.
     pub unreachable: bool,
+    /// The client has no descriptor left to dial with.
+    pub no_descriptors: bool,
     /// The service reads nothing at all.
     pub deaf: bool,
     /// Locks are held by somebody else so many more times.
@@ -196,6 +198,9 @@ impl Dial for Fake {
     fn dial(&self, request_timeout: Duration) -> client::Result<Link> {
         let mut world = self.world();
         world.dials += 1;
+        if world.faults.no_descriptors {
+            return Err(Error::Unreachable { peer: self.peer(), errno: Errno::EMFILE });
+        }
         if world.faults.unreachable {
             return Err(Error::Unreachable { peer: self.peer(), errno: Errno::ECONNREFUSED });
         }

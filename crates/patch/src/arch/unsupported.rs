@@ -3,6 +3,7 @@
 use crate::PatchError;
 
 pub(crate) const ENTRY_JUMP_BYTES: usize = 1;
+pub(crate) const MOVED_BYTES_MAX: usize = 1;
 pub(crate) const REACH_BYTES: usize = 1;
 
 #[derive(Debug)]

@@ -14,6 +14,10 @@ use simple::{Kind, Simple};
 
 /// Bytes of the jump written at an entry (`e9 rel32`).
 pub(crate) const ENTRY_JUMP_BYTES: usize = 5;
+/// The most instructions that a jump covers or reaches into, `endbr64` before it included.
+const MOVED_COUNT_MAX: usize = 1 + ENTRY_JUMP_BYTES;
+/// The most bytes of them: `endbr64`, four bytes that the jump covers, and an instruction of the greatest length.
+pub(crate) const MOVED_BYTES_MAX: usize = 4 + (ENTRY_JUMP_BYTES - 1) + 15;
 /// How far a trampoline may lie from its entry: less than the ±2 GiB of a rel32, so that data beside the code is in reach too.
 pub(crate) const REACH_BYTES: usize = 1 << 30;
 
@@ -31,9 +35,24 @@ pub(crate) struct Entry {
 /// The instructions that move.
 #[derive(Debug)]
 enum Moved {
-    /// Their bytes, and what they are: the usual case, in which no disassembler is needed.
-    Simple(Vec<u8>, Vec<Simple>),
+    /// The usual case, in which no disassembler is needed and nothing is allocated: some hundred entries are read in every
+    /// process.
+    Simple(SimpleCode),
     General(Vec<Instruction>),
+}
+
+/// The bytes of some instructions, and what these are.
+#[derive(Debug)]
+struct SimpleCode {
+    bytes: [u8; MOVED_BYTES_MAX],
+    instructions: [Simple; MOVED_COUNT_MAX],
+    count: usize,
+}
+
+impl SimpleCode {
+    fn instructions(&self) -> &[Simple] {
+        &self.instructions[..self.count]
+    }
 }
 
 /// Decodes the entry of the function at `address`, whose code is `body`, and makes sure that it can be moved.
@@ -56,8 +75,8 @@ pub(crate) fn read_entry(
 
 /// [`read_entry`] for an entry of nothing but simple instructions into which nothing can possibly branch.
 fn read_simple(body: &[u8], address: usize) -> Option<Entry> {
-    let mut instructions = Vec::with_capacity(6);
-    let (mut jump_offset, mut end) = (0, 0);
+    let mut instructions = [Simple { length: 0, kind: Kind::Plain }; MOVED_COUNT_MAX];
+    let (mut jump_offset, mut end, mut count) = (0, 0, 0);
     while end < jump_offset + ENTRY_JUMP_BYTES {
         let instruction = simple::decode(&body[end..])?;
         end += instruction.length;
@@ -72,10 +91,11 @@ fn read_simple(body: &[u8], address: usize) -> Option<Entry> {
             }
             _ => {}
         }
-        instructions.push(instruction);
+        instructions[count] = instruction;
+        count += 1;
     }
     let mut from = 0;
-    for instruction in &instructions {
+    for instruction in &instructions[..count] {
         from += instruction.length;
         if let Kind::RipRelative { displacement_at } = instruction.kind {
             let displacement = read_i32(body, from - instruction.length + displacement_at);
@@ -86,7 +106,9 @@ fn read_simple(body: &[u8], address: usize) -> Option<Entry> {
             }
         }
     }
-    let moved = Moved::Simple(body[..end].to_vec(), instructions);
+    let mut bytes = [0; MOVED_BYTES_MAX];
+    bytes[..end].copy_from_slice(&body[..end]);
+    let moved = Moved::Simple(SimpleCode { bytes, instructions, count });
     let entry = Entry { jump_offset, moved_end: end, moved, address: address as u64 };
     (!may_branch_below(body, end)).then_some(entry)
 }
@@ -244,9 +266,9 @@ impl Entry {
     /// The code of a trampoline at `address`: the moved instructions and a jump to the rest of the function.
     pub(crate) fn trampoline(&self, address: usize) -> Result<Vec<u8>, PatchError> {
         match &self.moved {
-            Moved::Simple(bytes, instructions) => {
-                self.move_simple(bytes, instructions, address).ok_or(PatchError::OutOfReach)
-            }
+            Moved::Simple(code) => self
+                .move_simple(&code.bytes, code.instructions(), address)
+                .ok_or(PatchError::OutOfReach),
             Moved::General(instructions) => self.move_general(instructions, address),
         }
     }
@@ -257,7 +279,7 @@ impl Entry {
         instructions: &[Simple],
         address: usize,
     ) -> Option<Vec<u8>> {
-        let mut code = Vec::with_capacity(40);
+        let mut code = Vec::with_capacity(64);
         let mut from = 0;
         for instruction in instructions {
             let next = from + instruction.length;

@@ -6,7 +6,8 @@ use p9::Errno;
 
 use super::data::{buffer, data};
 use super::{Named, hooks, original};
-use crate::context::{Located, Place, locate, may_be_far};
+use crate::context::{Located, Place, locate};
+use crate::glance::may_be_far;
 use crate::install::{Technique, technique};
 use crate::ops::metadata as ops;
 use crate::outcome::{CReturn, Outcome, guarded};

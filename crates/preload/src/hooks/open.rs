@@ -5,8 +5,9 @@ use std::ffi::{c_char, c_int, c_uint};
 
 use super::metadata::at;
 use super::original;
-use crate::context::{Located, locate, may_be_far};
+use crate::context::{Located, locate};
 use crate::description;
+use crate::glance::may_be_far;
 use crate::ops::open as ops;
 use crate::outcome::Outcome;
 use crate::table::is_ours;

@@ -3,8 +3,9 @@
 use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 
 use super::{Named, hooks, original};
-use crate::context::{Located, is_far, locate, may_be_far};
-use crate::ops::process as ops;
+use crate::context::{Located, is_far, locate};
+use crate::glance::may_be_far;
+use crate::ops::{environment, process as ops};
 use crate::outcome::{ErrorNumber, Outcome, guarded, is_inside};
 use crate::table;
 
@@ -112,7 +113,7 @@ unsafe extern "C-unwind" fn execve<H: Named>(
     let call = original!(H: fn(Path, Strings, Strings) -> c_int);
     prepare(ops::before_exec);
     // SAFETY: the program's own environment.
-    let completed = unsafe { ops::complete_environment(environment) };
+    let completed = unsafe { environment::complete(environment) };
     let environment = completed.as_ref().map_or(environment, |made| made.entries.as_ptr());
     if may_be_far(libc::AT_FDCWD, path) {
         let fetched = guarded(|| match locate(libc::AT_FDCWD, path) {
@@ -141,7 +142,7 @@ unsafe extern "C-unwind" fn fexecve<H: Named>(
 ) -> c_int {
     prepare(ops::before_exec);
     // SAFETY: the program's own environment.
-    let completed = unsafe { ops::complete_environment(environment) };
+    let completed = unsafe { environment::complete(environment) };
     let environment = completed.as_ref().map_or(environment, |made| made.entries.as_ptr());
     // SAFETY: the program's own arguments.
     unsafe { original!(H: fn(c_int, Strings, Strings) -> c_int)(fd, arguments, environment) }

@@ -7,7 +7,8 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use p9::Errno;
 
 use super::{Named, hooks, original};
-use crate::context::{Located, is_far, locate, may_be_far};
+use crate::context::{Located, is_far, locate};
+use crate::glance::may_be_far;
 use crate::ops::{data, descriptor, open};
 use crate::outcome::{CReturn, Outcome, guarded, set_errno};
 

@@ -1,10 +1,8 @@
 //! fork(2), exec(2), exit(2): what has been written arrives before the process is another.
 
-use std::ffi::{CStr, CString, OsStr, c_char};
-use std::sync::OnceLock;
+use std::ffi::CString;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
-use address::Settings;
 use p9::Errno;
 
 use crate::ops::{memory, namespace};
@@ -15,8 +13,10 @@ use crate::{context, description, own, table};
 /// memory with descriptors of its own: there the two differ.
 static OWNER: AtomicI32 = AtomicI32::new(0);
 
-/// The umask, as last seen by umask(2)'s hook or read at start.
-static UMASK: AtomicU32 = AtomicU32::new(0o22);
+/// The umask, as last seen by umask(2)'s hook or read when first needed.
+static UMASK: AtomicU32 = AtomicU32::new(UMASK_UNKNOWN);
+
+const UMASK_UNKNOWN: u32 = u32::MAX;
 
 fn pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
@@ -30,7 +30,6 @@ pub(crate) fn owns_the_table() -> bool {
 /// At the start of a process image: who we are, and which descriptors were inherited.
 pub(crate) fn start() {
     OWNER.store(pid(), Ordering::Relaxed);
-    UMASK.store(read_umask(), Ordering::Relaxed);
 }
 
 /// Finds redirected descriptors and working directory that the previous image left.
@@ -55,7 +54,16 @@ fn read_umask() -> u32 {
 
 /// The umask.
 pub(crate) fn umask() -> u32 {
-    UMASK.load(Ordering::Relaxed)
+    let known = UMASK.load(Ordering::Relaxed);
+    if known != UMASK_UNKNOWN {
+        return known;
+    }
+    let read = read_umask();
+    // The hook may have seen a newer one meanwhile.
+    match UMASK.compare_exchange(UMASK_UNKNOWN, read, Ordering::Relaxed, Ordering::Relaxed) {
+        Ok(_) => read,
+        Err(newer) => newer,
+    }
 }
 
 /// umask(2) was called.
@@ -111,85 +119,6 @@ pub(crate) fn before_exec() {
             description.share();
         }
     }
-}
-
-/// What must be in the environment of every program that this one becomes or starts: `NAME=value`.
-static CARRIED: OnceLock<[CString; 2]> = OnceLock::new();
-
-/// Remembers how this process was given Sluice, if `sluice run` did.
-pub(crate) fn remember_environment() {
-    use std::os::unix::ffi::OsStrExt;
-    let variable = |name: &str| std::env::var_os(name);
-    let (Some(preload), Some(settings)) = (variable(PRELOAD), variable(Settings::VARIABLE)) else {
-        return;
-    };
-    let entry = |name: &str, value: &OsStr| {
-        CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()).ok()
-    };
-    let entries = entry(PRELOAD, &preload).zip(entry(Settings::VARIABLE, &settings));
-    if let Some((preload, settings)) = entries {
-        let _ = CARRIED.set([preload, settings]);
-    }
-}
-
-const PRELOAD: &str = "LD_PRELOAD";
-
-/// The environment for execve(2), completed where a program cleared it (`env -i`): without Sluice the
-/// new image would take redirected paths for local ones. `None`: it is complete.
-///
-/// # Safety
-/// `environment` is NULL or an array of strings that ends in NULL (execve(2)).
-pub(crate) unsafe fn complete_environment(
-    environment: *const *const c_char,
-) -> Option<Environment> {
-    let carried = CARRIED.get()?;
-    let mut entries = Vec::new();
-    let mut joined = None;
-    let mut missing = [true, true];
-    let mut at = environment;
-    // SAFETY: the caller's promise.
-    while !at.is_null() && unsafe { !(*at).is_null() } {
-        // SAFETY: as above: a NUL-terminated string.
-        let (pointer, text) = unsafe { (*at, CStr::from_ptr(*at).to_bytes()) };
-        for (index, entry) in carried.iter().enumerate() {
-            let name_len = entry.to_bytes().iter().position(|byte| *byte == b'=')?;
-            if text.get(..=name_len) == entry.to_bytes().get(..=name_len) {
-                missing[index] = false;
-            }
-        }
-        if let Some(own) = text.strip_prefix(b"LD_PRELOAD=")
-            && !own.windows(LIBRARY.len()).any(|part| part == LIBRARY)
-        {
-            // The program's own libraries, and ours before them.
-            let whole = [carried[0].to_bytes(), b":", own].concat();
-            joined = CString::new(whole).ok();
-            entries.push(joined.as_ref().map_or(pointer, |whole| whole.as_ptr()));
-        } else {
-            entries.push(pointer);
-        }
-        // SAFETY: not the end yet.
-        at = unsafe { at.add(1) };
-    }
-    if missing == [false, false] && joined.is_none() {
-        return None;
-    }
-    for (entry, missing) in carried.iter().zip(missing) {
-        if missing {
-            entries.push(entry.as_ptr());
-        }
-    }
-    entries.push(std::ptr::null());
-    Some(Environment { entries, _joined: joined })
-}
-
-/// What the library's file is called, whatever its directory.
-const LIBRARY: &[u8] = b"libsluice.so";
-
-/// An environment for execve(2).
-pub(crate) struct Environment {
-    pub(crate) entries: Vec<*const c_char>,
-    /// Keeps the one entry that was made anew.
-    _joined: Option<CString>,
 }
 
 /// A program that is to be executed lies on a service: it is copied into memory, and that is

@@ -114,28 +114,76 @@ pub(super) fn direct_target(instruction: &Instruction) -> Option<u64> {
 /// The displacement of a direct branch is its last field, one byte or four, counted from the end of the instruction
 /// (Intel SDM volume 2, Jcc, JMP, CALL, LOOP), so the search needs no instruction boundaries. What it finds is looked at again.
 pub(super) fn may_branch_below(body: &[u8], end: usize) -> bool {
-    let leads_below = |next: usize, displacement: i64| {
-        let target = next as i64 + displacement;
-        (0..end as i64).contains(&target)
+    may_branch_shortly_below(body, end) || may_branch_far_below(body, end)
+}
+
+fn leads_below(end: usize, next: usize, displacement: i64) -> bool {
+    (0..end as i64).contains(&(next as i64 + displacement))
+}
+
+/// Bytes that are searched at once, in a form that the compiler turns into vector instructions.
+const LANES: usize = 16;
+
+/// Whether `check` says yes for some offset of `body`. It is asked only of the offsets around which a byte, and the one that
+/// stands `APART` behind it, pass `test`; that one also gets the lowest bits of the offset, and may pass too many.
+#[inline(always)]
+fn any_of_candidates<const APART: usize>(
+    body: &[u8],
+    test: impl Fn(u8, u8, u8) -> bool,
+    check: impl Fn(usize) -> bool,
+) -> bool {
+    let mut start = 0;
+    while let Some(window) = body.get(start..start + LANES + APART) {
+        let mut passes = false;
+        for lane in 0..LANES {
+            let at = (start as u8).wrapping_add(lane as u8);
+            passes |= test(window[lane], window[lane + APART], at);
+        }
+        if passes && (start..start + LANES).any(&check) {
+            return true;
+        }
+        start += LANES;
+    }
+    (start..body.len()).any(check)
+}
+
+/// The part of [`may_branch_below`] for displacements of one byte.
+fn may_branch_shortly_below(body: &[u8], end: usize) -> bool {
+    let is_short =
+        |opcode: u8| (opcode & 0xf0 == 0x70) | (opcode & 0xfc == 0xe0) | (opcode == 0xeb);
+    let near = &body[..body.len().min(end + 128)];
+    // Modulo 256 the target is the sum of what the test adds.
+    let may_lead_below =
+        |displacement: u8, at: u8| displacement.wrapping_add(at).wrapping_add(2) < end as u8;
+    any_of_candidates::<1>(
+        near,
+        |opcode, displacement, at| is_short(opcode) & may_lead_below(displacement, at),
+        |at| {
+            let Some(&[opcode, displacement]) = near.get(at..at + 2) else { return false };
+            is_short(opcode)
+                && leads_below(end, at + 2, i64::from(displacement as i8))
+                && may_be_branch(body, at)
+        },
+    )
+}
+
+/// The part of [`may_branch_below`] for displacements of four bytes.
+fn may_branch_far_below(body: &[u8], end: usize) -> bool {
+    let is_long = |opcode: u8| (opcode & 0xfe == 0xe8) | (opcode & 0xf0 == 0x80);
+    let leads_there = |at: usize| {
+        let Some(&[opcode, a, b, c, d]) = body.get(at..at + 5) else { return false };
+        is_long(opcode)
+            && leads_below(end, at + 5, i64::from(i32::from_le_bytes([a, b, c, d])))
+            && may_be_branch(body, at)
     };
-    let is_short = |&opcode: &u8| matches!(opcode, 0x70..=0x7f | 0xe0..=0xe3 | 0xeb);
-    let short_reach = body.len().min(end + 128);
-    let mut short = (1..short_reach)
-        .filter(|&at| is_short(&body[at - 1]) && leads_below(at + 1, i64::from(body[at] as i8)))
-        .map(|at| at - 1);
     // The highest byte of a displacement that leads back is 0xff (0xfe in a function of more than 16 MiB); one that leads onward
     // to below `end` begins below it too.
-    let mut long = body.windows(5).enumerate().filter_map(|(at, window)| {
-        let is_suspect = (window[4] >= 0xfe || at < end)
-            && matches!(window[0], 0xe8 | 0xe9 | 0x80..=0x8f)
-            && leads_below(
-                at + 5,
-                i64::from(i32::from_le_bytes([window[1], window[2], window[3], window[4]])),
-            );
-        is_suspect.then_some(at)
-    });
-    short.any(|opcode_at| may_be_branch(body, opcode_at))
-        || long.any(|opcode_at| may_be_branch(body, opcode_at))
+    (0..end).any(leads_there)
+        || any_of_candidates::<4>(
+            body,
+            |opcode, highest, _| is_long(opcode) & (highest >= 0xfe),
+            leads_there,
+        )
 }
 
 /// Whether the byte at `opcode_at` may be the opcode of a branch: false if it is seen to be another part of an instruction.
@@ -183,4 +231,40 @@ pub(crate) fn size_if_calls_system(code: &[u8], address: usize, number: u32) -> 
         .windows(sequence.len())
         .any(|window| window == sequence)
         .then_some(size_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_branch_into_the_entry_is_seen_wherever_it_stands() {
+        const END: usize = 9;
+        for at in 0..150 {
+            let with = |branch: &[u8]| {
+                let mut body = vec![0x90; 160];
+                body[at..at + branch.len()].copy_from_slice(branch);
+                body
+            };
+            for target in 0..END + 3 {
+                let is_below = target < END;
+                if let Ok(displacement) = i8::try_from(target as isize - at as isize - 2) {
+                    for opcode in [0x70, 0x7f, 0xe2, 0xeb] {
+                        let body = with(&[opcode, displacement as u8]);
+                        assert_eq!(may_branch_below(&body, END), is_below, "{at} to {target}");
+                    }
+                }
+                let displacement_from =
+                    |length: usize| (target as i32 - (at + length) as i32).to_le_bytes();
+                for opcode in [0xe8, 0xe9] {
+                    let [a, b, c, d] = displacement_from(5);
+                    let body = with(&[opcode, a, b, c, d]);
+                    assert_eq!(may_branch_below(&body, END), is_below, "{at} to {target}");
+                }
+                let [a, b, c, d] = displacement_from(6);
+                let body = with(&[0x0f, 0x84, a, b, c, d]);
+                assert_eq!(may_branch_below(&body, END), is_below, "{at} to {target}");
+            }
+        }
+    }
 }
