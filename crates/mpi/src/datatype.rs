@@ -319,7 +319,14 @@ impl Mpi {
                     .zip(arguments)
                     .map(|(&kind, &argument)| self.distribution(kind, argument))
                     .collect();
-                Ok(Made::Darray { rank, sizes, distributions: distributions?, grid, order, of })
+                let distributions = distributions?;
+                // Intel MPI 2021.18 steps by the inner type's extent within a cyclic block of several
+                // elements, also where the dimension is not the contiguous one.
+                let in_blocks = |dealt: &Distribution| matches!(dealt, Distribution::Cyclic(2..));
+                if self.version.contains("Intel(R) MPI") && distributions.iter().any(in_blocks) {
+                    return Err(MpiError::Contradicted);
+                }
+                Ok(Made::Darray { rank, sizes, distributions, grid, order, of })
             }
             Combiner::Named | Combiner::Fortran | Combiner::ValueIndex | Combiner::Struct => {
                 Err(MpiError::Malformed)

@@ -108,7 +108,9 @@ impl Shape {
                 (
                     Some(Shape::Block { offset: before, length }),
                     Shape::Block { offset, length: more },
-                ) if ends_at(*before, *length, offset) && length.checked_add(more).is_some() => {
+                ) if end(*before, *length) == Some(offset)
+                    && length.checked_add(more).is_some() =>
+                {
                     *length += more;
                 }
                 (_, shape) => list.push(shape),
@@ -152,7 +154,6 @@ impl Shape {
     /// numbers overflow.
     #[must_use]
     pub fn bounds(&self) -> Option<(i64, i64)> {
-        let end = |offset: i64, length: u64| offset.checked_add(i64::try_from(length).ok()?);
         match self {
             Shape::Nothing => None,
             Shape::Block { offset, length } => Some((*offset, end(*offset, *length)?)),
@@ -171,6 +172,30 @@ impl Shape {
         }
     }
 
+    /// Whether the blocks stand in the order of their offsets and none overlaps another. What MPI
+    /// demands of a view that is written through (MPI-4.1 §14.3), and what most buffers are.
+    #[must_use]
+    pub fn is_ascending(&self) -> bool {
+        match self {
+            Shape::Nothing | Shape::Block { .. } => true,
+            Shape::Repeat { count, stride, each, .. } => {
+                let apart = || each.bounds().is_some_and(|(low, high)| high - low <= *stride);
+                each.is_ascending() && (*count == 1 || apart())
+            }
+            Shape::Blocks(blocks) => blocks.windows(2).all(|pair| {
+                let ((offset, length), (next, _)) = (pair[0], pair[1]);
+                end(offset, length).is_some_and(|end| end <= next)
+            }),
+            Shape::List(list) => {
+                list.iter().all(Shape::is_ascending)
+                    && list.windows(2).all(|pair| {
+                        let bounds = (pair[0].bounds(), pair[1].bounds());
+                        matches!(bounds, (Some((_, high)), Some((low, _))) if high <= low)
+                    })
+            }
+        }
+    }
+
     /// The blocks, in order, as large as possible: two that touch are handed out as one.
     #[must_use]
     pub fn blocks(&self) -> Blocks<'_> {
@@ -178,8 +203,8 @@ impl Shape {
     }
 }
 
-fn ends_at(offset: i64, length: u64, next: i64) -> bool {
-    i64::try_from(length).ok().and_then(|length| offset.checked_add(length)) == Some(next)
+fn end(offset: i64, length: u64) -> Option<i64> {
+    offset.checked_add(i64::try_from(length).ok()?)
 }
 
 fn widest(mut all: impl Iterator<Item = Option<(i64, i64)>>) -> Option<(i64, i64)> {

@@ -185,6 +185,13 @@ proptest! {
     }
 
     #[test]
+    fn ascending_is_what_the_bytes_are(of in any_type()) {
+        let flat = Flat::of(&of).unwrap();
+        let all = bytes(&of);
+        prop_assert_eq!(flat.shape.is_ascending(), all.windows(2).all(|pair| pair[0] < pair[1]));
+    }
+
+    #[test]
     fn blocks_do_not_touch(of in any_type()) {
         let flat = Flat::of(&of).unwrap();
         let blocks: Vec<(i64, u64)> = flat.shape.blocks().collect();
