@@ -136,6 +136,8 @@ mod symbols {
         "file_open" "FILE_OPEN";
         "file_close" "FILE_CLOSE";
         "file_set_view" "FILE_SET_VIEW";
+        "file_set_info" "FILE_SET_INFO";
+        "file_sync" "FILE_SYNC";
         "file_read" "FILE_READ";
         "file_write" "FILE_WRITE";
         "file_read_at" "FILE_READ_AT";

@@ -7,7 +7,10 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use mpi::Mpi;
+use sieve::Access;
 
+use crate::notes;
+use crate::strided::{self, Call};
 use crate::trace::{self, Counter};
 
 /// A handle passed by value.
@@ -119,57 +122,114 @@ macro_rules! narrow {
     }};
 }
 
+/// A read of the program's: by the sieve, or else by the MPI library.
+macro_rules! strided {
+    ($access:ident $file:expr, $at:expr, $buffer:expr, $count:expr, $datatype:expr, $status:expr, $pass:ident) => {{
+        let call = Call {
+            file: $file,
+            at: $at,
+            buffer: $buffer,
+            count: i64::from($count),
+            datatype: $datatype,
+            status: $status,
+        };
+        // SAFETY: the program's own arguments.
+        match unsafe { strided::carry_out(Access::$access, &call) } {
+            Some(code) => code,
+            None => $pass(),
+        }
+    }};
+}
+
 hooks! {
     MPI_File_open PMPI_File_open(
         comm: Word, name: *const c_char, amode: c_int, info: Word, file: Place
-    ) |pass| pass(), else missing();
+    ) |pass| {
+        let code = pass();
+        if code == 0 {
+            // SAFETY: the program's own arguments, which the library has just accepted.
+            unsafe { notes::opened(name, amode, info, file) };
+        }
+        code
+    }, else missing();
 
-    MPI_File_close PMPI_File_close(file: Place) |pass| pass(), else missing();
+    MPI_File_close PMPI_File_close(file: Place) |pass| {
+        // SAFETY: the program's own argument.
+        unsafe { notes::closing(file) };
+        pass()
+    }, else missing();
 
     MPI_File_set_view PMPI_File_set_view(
         file: Word, displacement: i64, etype: Word, filetype: Word, datarep: *const c_char, info: Word
-    ) |pass| pass(), else missing();
+    ) |pass| {
+        let code = pass();
+        if code == 0 {
+            // SAFETY: the program's own arguments, which the library has just accepted.
+            unsafe { notes::viewed(file, displacement, etype, filetype, datarep, info) };
+        }
+        code
+    }, else missing();
+
+    MPI_File_set_info PMPI_File_set_info(file: Word, info: Word) |pass| {
+        let code = pass();
+        if code == 0 {
+            // SAFETY: the program's own arguments, which the library has just accepted.
+            unsafe { notes::hinted(file, info) };
+        }
+        code
+    }, else missing();
+
+    MPI_File_sync PMPI_File_sync(file: Word) |pass| {
+        // SAFETY: the program's own argument.
+        let is_durable = unsafe { notes::synchronise(file) };
+        // Collective: the library is called whatever became of our part.
+        match pass() {
+            // SAFETY: as above.
+            0 if !is_durable => unsafe { notes::failed(file) },
+            code => code,
+        }
+    }, else missing();
 
     MPI_File_read PMPI_File_read(
         file: Word, buffer: *mut c_void, count: c_int, datatype: Word, status: Status
-    ) |pass| pass(), else missing();
+    ) |pass| strided!(Read file, None, buffer, count, datatype, status, pass), else missing();
 
     MPI_File_read_c PMPI_File_read_c(
         file: Word, buffer: *mut c_void, count: i64, datatype: Word, status: Status
-    ) |pass| pass(), else narrow!(
+    ) |pass| strided!(Read file, None, buffer, count, datatype, status, pass), else narrow!(
         c"MPI_File_read", count, (Word, *mut c_void, c_int, Word, Status),
         (file, buffer, count, datatype, status)
     );
 
     MPI_File_write PMPI_File_write(
         file: Word, buffer: *const c_void, count: c_int, datatype: Word, status: Status
-    ) |pass| pass(), else missing();
+    ) |pass| strided!(Write file, None, buffer, count, datatype, status, pass), else missing();
 
     MPI_File_write_c PMPI_File_write_c(
         file: Word, buffer: *const c_void, count: i64, datatype: Word, status: Status
-    ) |pass| pass(), else narrow!(
+    ) |pass| strided!(Write file, None, buffer, count, datatype, status, pass), else narrow!(
         c"MPI_File_write", count, (Word, *const c_void, c_int, Word, Status),
         (file, buffer, count, datatype, status)
     );
 
     MPI_File_read_at PMPI_File_read_at(
         file: Word, offset: i64, buffer: *mut c_void, count: c_int, datatype: Word, status: Status
-    ) |pass| pass(), else missing();
+    ) |pass| strided!(Read file, Some(offset), buffer, count, datatype, status, pass), else missing();
 
     MPI_File_read_at_c PMPI_File_read_at_c(
         file: Word, offset: i64, buffer: *mut c_void, count: i64, datatype: Word, status: Status
-    ) |pass| pass(), else narrow!(
+    ) |pass| strided!(Read file, Some(offset), buffer, count, datatype, status, pass), else narrow!(
         c"MPI_File_read_at", count, (Word, i64, *mut c_void, c_int, Word, Status),
         (file, offset, buffer, count, datatype, status)
     );
 
     MPI_File_write_at PMPI_File_write_at(
         file: Word, offset: i64, buffer: *const c_void, count: c_int, datatype: Word, status: Status
-    ) |pass| pass(), else missing();
+    ) |pass| strided!(Write file, Some(offset), buffer, count, datatype, status, pass), else missing();
 
     MPI_File_write_at_c PMPI_File_write_at_c(
         file: Word, offset: i64, buffer: *const c_void, count: i64, datatype: Word, status: Status
-    ) |pass| pass(), else narrow!(
+    ) |pass| strided!(Write file, Some(offset), buffer, count, datatype, status, pass), else narrow!(
         c"MPI_File_write_at", count, (Word, i64, *const c_void, c_int, Word, Status),
         (file, offset, buffer, count, datatype, status)
     );

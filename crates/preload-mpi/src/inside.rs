@@ -13,7 +13,8 @@ pub(crate) struct Inside(());
 impl Inside {
     /// Enters; `None` if the thread is inside already.
     pub(crate) fn enter() -> Option<Inside> {
-        (!INSIDE.replace(true)).then_some(Inside(()))
+        // Made only if it is handed out: dropping one leaves.
+        (!INSIDE.replace(true)).then(|| Inside(()))
     }
 }
 

@@ -1,8 +1,9 @@
 //! Counting what was intercepted, for people and tests who want proof.
 //!
 //! With `SLUICE_MPI_TRACE=FILE` every process appends one line to FILE when it calls MPI_Finalize: a
-//! JSON object that says which interface was found, which rank it was, and how often each intercepted
-//! function was called by the program. Functions that were not called are left out.
+//! JSON object that says which interface was found, which rank it was, how often each intercepted
+//! function was called by the program, and what the sieve carried out. Functions that were not called
+//! are left out.
 
 use std::ffi::{CStr, OsStr, OsString};
 use std::fmt::Write as _;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mpi::Mpi;
 
+use crate::strided::{self, Carried};
 use crate::{fortran, hooks};
 
 /// Names the file.
@@ -67,8 +69,18 @@ fn line(abi: &str, version: &str, library: &str, place: (Option<u32>, Option<u32
     counts(&mut line, hooks::COUNTERS.iter().copied());
     line.push_str(",\"fortran\":");
     counts(&mut line, fortran::COUNTERS.iter().copied());
-    line.push_str("}\n");
+    line.push_str(",\"sieved\":{");
+    carried(&mut line, "reads", "read_bytes", &strided::READS);
+    line.push(',');
+    carried(&mut line, "writes", "written_bytes", &strided::WRITES);
+    line.push_str("}}\n");
     line
+}
+
+fn carried(line: &mut String, calls: &str, bytes: &str, carried: &Carried) {
+    let (call_count, byte_count) =
+        (carried.calls.load(Ordering::Relaxed), carried.bytes.load(Ordering::Relaxed));
+    let _ = write!(line, "\"{calls}\":{call_count},\"{bytes}\":{byte_count}");
 }
 
 fn counts(line: &mut String, counters: impl Iterator<Item = &'static Counter>) {
