@@ -65,8 +65,8 @@ pub enum MpiError {
         /// How many levels are followed.
         limit: usize,
     },
-    /// The library is known to lay this kind of type out otherwise than the standard says.
-    #[error("this MPI library lays out such a datatype otherwise than the standard says")]
+    /// The library does this otherwise than the standard says.
+    #[error("this MPI library does this otherwise than the standard says")]
     Contradicted,
     /// MPI's description of a datatype does not fit its combiner.
     #[error("the description of a datatype is too short or holds a negative count")]

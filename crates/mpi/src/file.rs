@@ -128,15 +128,24 @@ impl Mpi {
         Ok(position)
     }
 
-    /// Sets the individual file pointer, in etypes of the view.
+    /// Sets the individual file pointer, in etypes of the view, and makes sure of it: Intel MPI 2021.18
+    /// gives the standard interface's MPI_SEEK_SET, CUR and END each another's meaning.
     ///
     /// # Errors
     ///
-    /// [`MpiError::Failed`].
+    /// [`MpiError::Failed`]; [`MpiError::Contradicted`] if the pointer cannot be set.
     pub fn set_position(&self, file: File, position: i64) -> Result<(), MpiError> {
-        let seek_set = self.constants.numbers.seek_set;
-        // SAFETY: a handle of this library.
-        check!("MPI_File_seek", unsafe { (self.calls.file_seek)(file.word(), position, seek_set) })
+        let numbers = self.constants.numbers;
+        for whence in [numbers.seek_set, numbers.seek_cur, numbers.seek_end] {
+            // SAFETY: a handle of this library.
+            check!("MPI_File_seek", unsafe {
+                (self.calls.file_seek)(file.word(), position, whence)
+            })?;
+            if self.position(file)? == position {
+                return Ok(());
+            }
+        }
+        Err(MpiError::Contradicted)
     }
 
     /// Calls the error handler of a file, as the library does when one of its own calls fails. It may

@@ -87,6 +87,15 @@ static MPI_File open_file(const char *name, int mode) {
     return code == MPI_SUCCESS ? file : MPI_FILE_NULL;
 }
 
+/* Seeks, and makes sure: with its library for the standard interface Intel MPI 2021.18 takes
+ * MPI_SEEK_SET for MPI_SEEK_END and MPI_SEEK_CUR for MPI_SEEK_SET. */
+static void go_to(MPI_File file, MPI_Offset position) {
+    MPI_Offset now = -7;
+    MPI_File_seek(file, position, MPI_SEEK_SET);
+    MPI_File_get_position(file, &now);
+    if (now != position) MPI_File_seek(file, position, MPI_SEEK_CUR);
+}
+
 /* ---- views ---------------------------------------------------------------------------------- */
 
 struct view {
@@ -249,7 +258,7 @@ static void through_view(int which, int memory) {
     fill(5);
     tell_call("read_at", MPI_File_read_at(file, 1, buffer, 60, type, &status), file, &status, type);
     TELL("  buffer: %016llx\n", (unsigned long long)sum_of(buffer, sizeof buffer));
-    MPI_File_seek(file, 0, MPI_SEEK_SET);
+    go_to(file, 0);
     fill(6);
     tell_call("read", MPI_File_read(file, buffer, 3, type, &status), file, &status, type);
     tell_call("read", MPI_File_read(file, buffer + 40000, 50, type, &status), file, &status, type);
@@ -265,7 +274,8 @@ static void through_view(int which, int memory) {
     if (view.owned_etype) MPI_Type_free(&view.etype);
 }
 
-/* Reading up to the end of the file and beyond it. */
+/* Reading up to the end of the file and beyond it. ROMIO claims to have read what lies behind the end,
+ * too: beside the count stands what the file has. */
 static void short_file(void) {
     TELL("short file\n");
     make_file("short", 1000);
@@ -275,24 +285,61 @@ static void short_file(void) {
     MPI_Type_commit(&type);
     MPI_File_set_view(file, 4 * rank, MPI_INT, type, "native", hints);
     MPI_Status status;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
+        int from = 60 + 20 * i, have = 0, bytes = -7, code;
         fill(i);
-        int code = MPI_File_read_at(file, 60 + 20 * i, buffer, 30, MPI_INT, &status);
-        int bytes = -7;
+        if (i < 4) code = MPI_File_read_at(file, from, buffer, 30, MPI_INT, &status);
+        else {
+            from = 70;
+            go_to(file, from);
+            code = MPI_File_read(file, buffer, 30, MPI_INT, &status);
+        }
         MPI_Get_elements(&status, MPI_BYTE, &bytes);
-        /* ROMIO claims to have read what lies behind the end, too: what the file has counts. */
-        int have = 0;
-        for (int k = 60 + 20 * i; k < 90 + 20 * i; k++)
-            have += 4 * rank + 4 * (k / 4 * 10 + k % 4 * 3) + 4 <= 1000;
-        TELL("  read_at: class %d, bytes %d, sum of %d ints %016llx\n", class_of(code), bytes, have,
-             (unsigned long long)sum_of(buffer, 4 * (size_t)have));
+        for (int k = from; k < from + 30; k++) have += 4 * rank + 4 * (k / 4 * 10 + k % 4 * 3) + 4 <= 1000;
+        MPI_Offset position = -7;
+        MPI_File_get_position(file, &position);
+        TELL("  read: class %d, position %lld, bytes %d, sum of %d ints %016llx\n", class_of(code),
+             (long long)position, bytes, have, (unsigned long long)sum_of(buffer, 4 * (size_t)have));
     }
-    /* Whether a read that comes up short moves the pointer by what was asked is the library's choice. */
-    MPI_File_seek(file, 70, MPI_SEEK_SET);
-    tell_call("read", MPI_File_read(file, buffer, 40, MPI_INT, &status), file, &status, MPI_INT);
     tell_call("write to read-only", MPI_File_write_at(file, 0, buffer, 4, MPI_INT, &status), file, &status, MPI_INT);
     MPI_File_close(&file);
     tell_file("short");
+    MPI_Type_free(&type);
+}
+
+/* All ranks write every so many ints of one region, again and again: whoever rewrites what lies between
+ * without a lock loses what others wrote. With `neighbour` rank 0 writes whole blocks between those of
+ * the others, through a view without holes. */
+static void contended(const char *name, int neighbour) {
+    enum { INTS = 600, ROUNDS = 40 };
+    TELL("%s\n", name);
+    make_file(name, 0);
+    MPI_File file = open_file(name, MPI_MODE_RDWR | MPI_MODE_CREATE);
+    MPI_Datatype type;
+    int dense = neighbour && rank == 0;
+    MPI_Type_vector(INTS, 1, size, MPI_INT, &type);
+    type = resized(type, INTS * size * 4);
+    MPI_Type_commit(&type);
+    if (dense) MPI_File_set_view(file, 0, MPI_INT, MPI_INT, "native", hints);
+    else MPI_File_set_view(file, 4 * rank, MPI_INT, type, "native", hints);
+    static int values[INTS], seen[INTS];
+    int lost = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        for (int i = 0; i < INTS; i++) values[i] = 1000000 * rank + 1000 * round + i;
+        MPI_Barrier(MPI_COMM_WORLD);
+        if (dense) /* one int at a time, there where a strided view would have it */
+            for (int i = 0; i < INTS; i++) MPI_File_write_at(file, (MPI_Offset)i * size, &values[i], 1, MPI_INT, MPI_STATUS_IGNORE);
+        else MPI_File_write_at(file, 0, values, INTS, MPI_INT, MPI_STATUS_IGNORE);
+        MPI_File_sync(file);
+        MPI_Barrier(MPI_COMM_WORLD);
+        MPI_File_sync(file);
+        if (dense)
+            for (int i = 0; i < INTS; i++) MPI_File_read_at(file, (MPI_Offset)i * size, &seen[i], 1, MPI_INT, MPI_STATUS_IGNORE);
+        else MPI_File_read_at(file, 0, seen, INTS, MPI_INT, MPI_STATUS_IGNORE);
+        for (int i = 0; i < INTS; i++) lost += values[i] != seen[i];
+    }
+    TELL("  lost: %d\n", lost);
+    MPI_File_close(&file);
     MPI_Type_free(&type);
 }
 
@@ -372,7 +419,7 @@ static void mixed(void) {
     MPI_File_sync(file);
     MPI_Barrier(MPI_COMM_WORLD);
     MPI_File_sync(file);
-    MPI_File_seek(file, 0, MPI_SEEK_SET);
+    go_to(file, 0);
     fill(11);
     tell_call("read_all", MPI_File_read_all(file, buffer, 30, MPI_INT, &status), file, &status, MPI_INT);
     tell_call("read", MPI_File_read(file, buffer + 4096, 30, MPI_INT, &status), file, &status, MPI_INT);
@@ -432,6 +479,9 @@ int main(int argc, char **argv) {
     far_away();
     mixed();
     wrong_calls();
+    contended("contended", 0);
+    /* Natively, ROMIO loses data here. */
+    if (getenv("PROBE_NEIGHBOURS")) contended("neighbours", 1);
     TELL("done\n");
     fclose(told);
     MPI_Finalize();
