@@ -1,13 +1,13 @@
 //! The files that the program has open through MPI, as far as the sieve needs to know them.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, c_int};
-use std::os::fd::OwnedFd;
+use std::ffi::{CStr, CString, c_int};
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mpi::{Datatype, File, Flat, Info, Mpi};
-use rustix::fs::{FileType, Mode, OFlags};
+use rustix::fs::{FileType, OFlags};
 use sieve::Profile;
 use transfer::{Engine, Locking};
 
@@ -90,6 +90,17 @@ fn whole_file() -> Option<View> {
     View::new(0, 1, &Flat::of(&byte).ok()?)
 }
 
+/// Opens as the MPI library does, through libc: the file may be one that `libsluice.so` redirects. Such
+/// a descriptor cannot be read or written by the kernel, and is none for us.
+fn open(path: &CStr, flags: c_int) -> Option<OwnedFd> {
+    // SAFETY: open(2) with a NUL-terminated path.
+    let number = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) };
+    // SAFETY: a descriptor that was just made, and is nobody else's.
+    let fd = (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number) })?;
+    let is_path = rustix::fs::fcntl_getfl(&fd).ok()?.contains(OFlags::PATH);
+    (!is_path).then_some(fd)
+}
+
 /// A file name without the prefix by which ROMIO lets the user choose a file system. `None` where the
 /// prefix stands for something that has no path, or is not known.
 fn local_path(name: &[u8]) -> Option<&[u8]> {
@@ -162,15 +173,14 @@ impl OpenFile {
         if self.amode & mode.sequential != 0 {
             return None;
         }
-        let path = self.path.as_deref()?;
-        let open = |flags| rustix::fs::open(path, flags | OFlags::CLOEXEC, Mode::empty()).ok();
+        let path = CString::new(self.path.as_deref()?).ok()?;
         let fd = if self.amode & mode.rdonly != 0 {
-            open(OFlags::RDONLY)?
+            open(&path, libc::O_RDONLY)?
         } else {
             // Windows are read before they are written, also where the program may only write.
-            match open(OFlags::RDWR) {
+            match open(&path, libc::O_RDWR) {
                 Some(fd) => fd,
-                None if self.amode & mode.wronly != 0 => open(OFlags::WRONLY)?,
+                None if self.amode & mode.wronly != 0 => open(&path, libc::O_WRONLY)?,
                 None => return None,
             }
         };
