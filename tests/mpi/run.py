@@ -10,6 +10,7 @@ For each library:
              again with the sieve
   sieve      the C program does the same when its strided calls are carried out by the sieve, by
              several methods; nothing is lost where ranks write into each other's gaps
+  routed     the C program does the same on files of a service, started by `sluice run`
 
 What is not installed is skipped with a message; the wheels are installed into the target directory.
 """
@@ -31,6 +32,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from house import places, report  # noqa: E402
+from house.services import Service  # noqa: E402
 from mpi import libraries  # noqa: E402
 from mpi.libraries import Failed, Missing  # noqa: E402
 
@@ -211,6 +213,38 @@ def check_sieve(scene):
         same([truthful(told) for told in told], native)
 
 
+def check_routed(scene):
+    """`sluice run` preloads both libraries; routed files are the MPI library's, even where a sieve is wished."""
+    sluice = places.sluice_binary()
+    if sluice is None or sluice.parent != scene.ours.parent:
+        raise Missing("no sluice binary beside the library")
+    served = scene.scratch / "served"
+    served.mkdir()
+    with Service(sluice, [f"x={served}"], f"unix:{scene.scratch}/socket") as service:
+        for ranks in (1, 2):
+            native = native_c(scene, ranks)
+            (served / str(ranks)).mkdir()
+            trace = scene.scratch / f"routed-{ranks}.trace"
+            variables = {"SLUICE_SIEVE": "enable", "SLUICE_MPI_TRACE": trace,
+                         "PROBE_WITHOUT": scene.library.without}
+            program = [sluice, "run", "--map", f"/far={service.uri}/x/{ranks}", "--", *scene.program("c"), "/far"]
+            launch(scene.library, ranks, program, scene.scratch, variables)
+            told = [(served / str(ranks) / f"told.{rank}").read_text().splitlines() for rank in range(ranks)]
+            if ranks > 1:
+                # Known: lseek(2) to the end of a routed file does not see that another process made it longer.
+                native, told = ([[line for line in rank if line not in sizes] for rank in both]
+                                for both, sizes in ((native, far_sizes(native)), (told, far_sizes(told))))
+            same(native, told)
+            lines = [json.loads(line) for line in trace.read_text().splitlines()]
+            if len(lines) != ranks or any(sum(line["sieved"].values()) for line in lines):
+                raise Failed(f"not all ranks traced, or routed files sieved: {lines}")
+
+
+def far_sizes(told):
+    """The lines with the size of the file that all ranks make longer."""
+    return {line for rank in told for line in rank if re.fullmatch(r"  size: \d{11}", line)}
+
+
 def native_c(scene, ranks):
     """The program without us; the same for all who ask."""
     if ("c", ranks) not in scene.native:
@@ -281,6 +315,7 @@ CHECKS = {
     "datatypes": check_datatypes,
     "c": check_c,
     "sieve": check_sieve,
+    "routed": check_routed,
     "mpifh": lambda scene: check_small(scene, "mpifh"),
     "f08": lambda scene: check_small(scene, "f08"),
     "python": lambda scene: check_small(scene, "python"),

@@ -239,3 +239,26 @@ hooks! {
         pass()
     }, else missing();
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::COUNTERS;
+
+    #[test]
+    fn the_page_lists_what_is_intercepted() {
+        let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/MPI.md");
+        let page = std::fs::read_to_string(page).unwrap();
+        let listed: BTreeSet<&str> =
+            page.lines().filter(|line| line.starts_with("MPI_") && !line.contains(' ')).collect();
+        let names: Vec<&str> =
+            COUNTERS.iter().map(|counter| counter.name().to_str().unwrap()).collect();
+        let plain: BTreeSet<&str> =
+            names.iter().copied().filter(|name| name.starts_with("MPI_")).collect();
+        assert_eq!(listed, plain);
+        for name in plain {
+            assert!(names.contains(&format!("P{name}").as_str()), "P{name}");
+        }
+    }
+}

@@ -30,6 +30,11 @@ impl Counter {
         Self { name, calls: AtomicU64::new(0) }
     }
 
+    #[cfg(test)]
+    pub(crate) fn name(&self) -> &'static CStr {
+        self.name
+    }
+
     pub(crate) fn count(&self) {
         self.calls.fetch_add(1, Ordering::Relaxed);
     }

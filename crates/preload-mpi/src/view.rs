@@ -31,7 +31,9 @@ impl View {
         let span = u64::try_from(high.checked_sub(low)?).ok()?;
         let tail = extent.checked_sub(span)?;
         let start = u64::try_from(displacement.checked_add(low)?).ok()?;
+        let is_dense = tail == 0 && span == filetype.size;
         let bytes = match levels(&filetype.shape) {
+            _ if is_dense => FileView::contiguous(start).ok(),
             Some((block, levels)) => FileView::nested(start, block, &levels, tail).ok(),
             None => None,
         };
@@ -43,7 +45,7 @@ impl View {
                 FileView::from_blocks(start, extent, filetype.shape.blocks().map(from_low)).ok()?
             }
         };
-        Some(View { bytes, etype_bytes, is_dense: tail == 0 && span == filetype.size })
+        Some(View { bytes, etype_bytes, is_dense })
     }
 }
 

@@ -377,7 +377,9 @@ static void far_away(void) {
     tell_call("read_at", MPI_File_read_at(file, 1, buffer, 3, MPI_DOUBLE, &status), file, &status, MPI_DOUBLE);
     TELL("  buffer: %016llx\n", (unsigned long long)sum_of(buffer, 64));
     MPI_Offset end = -7;
+    MPI_File_sync(file);
     MPI_Barrier(MPI_COMM_WORLD);
+    MPI_File_sync(file);
     MPI_File_get_size(file, &end);
     TELL("  size: %lld\n", (long long)end);
     MPI_File_close(&file);
