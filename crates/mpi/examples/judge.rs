@@ -58,6 +58,9 @@ impl Library {
 
     /// A random type made of another. Displacements may overlap and run backwards: allowed in memory.
     fn derive(&self, random: &mut Random, mpi: &Mpi, of: usize) -> (usize, &'static str) {
+        if self.has_large_counts() && random.below(3) == 0 {
+            return self.derive_large(random, mpi, of);
+        }
         let numbers = mpi.constants().numbers;
         let mut made = 0usize;
         let to = &raw mut made;
@@ -188,6 +191,114 @@ impl Library {
                     (of, lower_bound, extent, to)
                 );
                 "resized"
+            }
+        };
+        (made, name)
+    }
+
+    fn has_large_counts(&self) -> bool {
+        // SAFETY: dlsym(3) with a NUL-terminated name.
+        !unsafe { libc::dlsym(self.handle, c"PMPI_Type_vector_c".as_ptr()) }.is_null()
+    }
+
+    /// The same by the calls of MPI-4.0, whose arguments come back in another form.
+    fn derive_large(&self, random: &mut Random, mpi: &Mpi, of: usize) -> (usize, &'static str) {
+        let numbers = mpi.constants().numbers;
+        let mut made = 0usize;
+        let to = &raw mut made;
+        let count = 1 + random.below(4);
+        let wide = |random: &mut Random, from, limit| -> Vec<i64> {
+            random.many(count, from, limit).into_iter().map(i64::from).collect()
+        };
+        let lengths = wide(random, 0, 4);
+        let near = wide(random, -3, 12);
+        let order = [numbers.order_c, numbers.order_fortran][random.below(2) as usize];
+        let name = match random.below(6) {
+            0 => {
+                call!(
+                    self,
+                    "PMPI_Type_vector_c",
+                    (i64, i64, i64, usize, *mut usize),
+                    (count, lengths[0], near[0], of, to)
+                );
+                "vector_c"
+            }
+            1 => {
+                call!(
+                    self,
+                    "PMPI_Type_indexed_c",
+                    (i64, *const i64, *const i64, usize, *mut usize),
+                    (count, lengths.as_ptr(), near.as_ptr(), of, to)
+                );
+                "indexed_c"
+            }
+            2 => {
+                call!(
+                    self,
+                    "PMPI_Type_create_hindexed_block_c",
+                    (i64, i64, *const i64, usize, *mut usize),
+                    (count, lengths[0], near.as_ptr(), of, to)
+                );
+                "hindexed_block_c"
+            }
+            3 => {
+                let types = self.array(&vec![of; count as usize]);
+                call!(
+                    self,
+                    "PMPI_Type_create_struct_c",
+                    (i64, *const i64, *const i64, *const u8, *mut usize),
+                    (count, lengths.as_ptr(), near.as_ptr(), types.as_ptr(), to)
+                );
+                "struct_c"
+            }
+            4 => {
+                let sizes: [i64; 2] = [3 + random.below(4), 2 + random.below(4)];
+                let parts = [1 + random.below(2), 1 + random.below(2)];
+                let starts = [random.below(2), random.below(1)];
+                call!(
+                    self,
+                    "PMPI_Type_create_subarray_c",
+                    (c_int, *const i64, *const i64, *const i64, c_int, usize, *mut usize),
+                    (2, sizes.as_ptr(), parts.as_ptr(), starts.as_ptr(), order, of, to)
+                );
+                "subarray_c"
+            }
+            _ => {
+                let sizes: [i64; 2] = [3 + random.below(4), 2 + random.below(4)];
+                let (kinds, arguments) = (
+                    [numbers.distribute_cyclic, numbers.distribute_block],
+                    [numbers.distribute_default; 2],
+                );
+                let grid = [2, 1];
+                call!(
+                    self,
+                    "PMPI_Type_create_darray_c",
+                    (
+                        c_int,
+                        c_int,
+                        c_int,
+                        *const i64,
+                        *const c_int,
+                        *const c_int,
+                        *const c_int,
+                        c_int,
+                        usize,
+                        *mut usize
+                    ),
+                    (
+                        2,
+                        random.below(2) as c_int,
+                        2,
+                        sizes.as_ptr(),
+                        kinds.as_ptr(),
+                        arguments.as_ptr(),
+                        grid.as_ptr(),
+                        order,
+                        of,
+                        to
+                    )
+                );
+                "darray_c"
             }
         };
         (made, name)
@@ -440,7 +551,7 @@ fn main() -> ExitCode {
     for leaf in leaves {
         compare(&library, mpi, leaf.word(), "predefined", &memory);
     }
-    for _ in 0..4000 {
+    for _ in 0..6000 {
         let mut of = leaves[random.below(leaves.len() as u64) as usize].word();
         let mut what = String::from("predefined");
         let mut made = Vec::new();
