@@ -9,7 +9,7 @@
 //!    `PMPI_Init` ([`library`]), asks it who it is, and picks the table of that interface: how wide a
 //!    handle is, where a status has its fields, what the named constants are ([`abi`]).
 //! 2. The functions that Sluice uses are bound by name under their profiling names, `PMPI_*`, so that
-//!    neither a tool nor Sluice itself sees these calls ([`calls`]).
+//!    neither a tool nor Sluice itself sees these calls (`calls`).
 //! 3. A word that a program passed as a datatype becomes a [`Datatype`] by [`Mpi::datatype`], and
 //!    [`Mpi::layout`] asks the library how the type was made, level by level ([`datatype`]).
 //! 4. From the answer [`Flat`] computes, without MPI, which bytes an instance of the type consists of, in
