@@ -52,11 +52,11 @@ class Library:
     # Why a language is not there.
     lacks: dict = dataclasses.field(default_factory=dict)
 
-    def compile(self, language, source, target):
+    def compile(self, language, source, target, flags=()):
         """Compiles a program of one source file."""
         if language not in self.compilers:
             raise Missing(self.lacks.get(language, f"no {language} compiler for {self.name}"))
-        command = [*self.compilers[language], "-O1", "-o", str(target), str(source),
+        command = [*self.compilers[language], "-O1", *flags, "-o", str(target), str(source),
                    *self.link.get(language, [])]
         done = subprocess.run(command, capture_output=True, text=True, timeout=COMPILE_SECONDS_MAX)
         if done.returncode != 0:

@@ -10,6 +10,7 @@ For each library:
              again with the sieve
   sieve      the C program does the same when its strided calls are carried out by the sieve, by
              several methods; nothing is lost where ranks write into each other's gaps
+  tool       a profiling tool, preloaded behind our library, sees what it would see without
   routed     the C program does the same on files of a service, started by `sluice run`
 
 What is not installed is skipped with a message; the wheels are installed into the target directory.
@@ -214,6 +215,18 @@ def check_sieve(scene):
         same([truthful(told) for told in told], native)
 
 
+def check_tool(scene):
+    """A profiling tool behind us gets the program's calls; what it calls in its turn is not the program's."""
+    tool, saw = scene.scratch / "tool.so", scene.scratch / "saw"
+    scene.library.compile("c", PROGRAMS / "tool.c", tool, ["-shared", "-fPIC"])
+    told, trace = scene.traced("c", 1, "tool", (), {"LD_PRELOAD": f"{scene.ours}:{tool}", "TOOL_SAW": saw})
+    same(native_c(scene, 1), told)
+    expect_c_calls(trace[0], told[0])
+    reads = trace[0]["calls"]["MPI_File_read"] + trace[0]["calls"]["MPI_File_read_at"]
+    if int(saw.read_text()) != reads:
+        raise Failed(f"the tool saw {saw.read_text().strip()} of {reads} reads")
+
+
 def check_routed(scene):
     """`sluice run` preloads both libraries; routed files are the MPI library's, even where a sieve is wished."""
     sluice = places.sluice_binary()
@@ -316,6 +329,7 @@ CHECKS = {
     "datatypes": check_datatypes,
     "c": check_c,
     "sieve": check_sieve,
+    "tool": check_tool,
     "routed": check_routed,
     "mpifh": lambda scene: check_small(scene, "mpifh"),
     "f08": lambda scene: check_small(scene, "f08"),
