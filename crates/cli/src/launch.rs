@@ -1,12 +1,13 @@
 //! `sluice run`: starting a program so that its files may live elsewhere.
 //!
 //! 1. [`program::check`] finds the program, follows `#!` lines, and refuses what the dynamic loader would not preload.
-//! 2. [`library::find`] finds the preload library.
+//! 2. [`library::find`] finds the preload library, and for MPI programs ([`mpi`]) the one for MPI-IO.
 //! 3. Settings go into one environment variable, the library into `LD_PRELOAD`, and execve(2) does the rest: no process
 //!    stays between the shell and the program.
 
 mod elf;
 pub(crate) mod library;
+mod mpi;
 pub(crate) mod program;
 
 use std::os::unix::process::CommandExt;
@@ -33,6 +34,10 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
     let mut command = Command::new(&path);
     command.arg0(name).args(arguments);
     environment(&mut command, &in_force.settings, &library, !args.no_patch);
+    if let Some(for_mpi) = library::for_mpi(&library).filter(|_| mpi::is_mpi_program(&path)) {
+        let others = library::preload(&for_mpi, std::env::var_os("LD_PRELOAD"));
+        command.env("LD_PRELOAD", library::preload(&library, Some(others)));
+    }
     let error = command.exec();
     crate::report::say(format_args!(
         "sluice run: {}: cannot be executed: {error}.",

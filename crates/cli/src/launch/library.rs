@@ -46,6 +46,12 @@ pub(crate) fn find() -> Result<PathBuf> {
     Ok(path)
 }
 
+/// The library for MPI-IO, beside the preload library; without it MPI programs do all by themselves.
+pub(crate) fn for_mpi(library: &Path) -> Option<PathBuf> {
+    let path = library.with_file_name("libsluice_mpi.so");
+    check(&path).is_ok().then_some(path)
+}
+
 fn check(path: &Path) -> Result<()> {
     let file = File::open(path)
         .with_context(|| format!("cannot read the preload library {}", path.display()))?;

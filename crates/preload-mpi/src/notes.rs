@@ -1,0 +1,102 @@
+//! What is noted of calls that the MPI library carries out: files opened and closed, views, hints.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+
+use mpi::Mpi;
+
+use crate::files;
+use crate::strided::guarded;
+
+/// # Safety
+///
+/// The arguments of an MPI_File_open that has succeeded.
+pub(crate) unsafe fn opened(name: *const c_char, amode: c_int, info: usize, file: *mut c_void) {
+    guarded(|| {
+        let mpi = Mpi::find().ok()?;
+        // SAFETY: the caller's promise: a string, hints, and a place that holds a file.
+        let (name, info, file) = unsafe {
+            (CStr::from_ptr(name), mpi.info(info), mpi.file(file.cast::<usize>().read_unaligned()))
+        };
+        files::opened(mpi, file, name, amode, info);
+        Some(())
+    });
+}
+
+/// # Safety
+///
+/// The argument of MPI_File_close.
+pub(crate) unsafe fn closing(file: *mut c_void) {
+    guarded(|| {
+        let mpi = Mpi::find().ok()?;
+        if !file.is_null() {
+            // SAFETY: the caller's promise: a place that holds a file.
+            files::closing(unsafe { mpi.file(file.cast::<usize>().read_unaligned()) });
+        }
+        Some(())
+    });
+}
+
+/// # Safety
+///
+/// The arguments of an MPI_File_set_view that has succeeded.
+pub(crate) unsafe fn viewed(
+    file: usize,
+    displacement: i64,
+    etype: usize,
+    filetype: usize,
+    datarep: *const c_char,
+    info: usize,
+) {
+    guarded(|| {
+        let mpi = Mpi::find().ok()?;
+        // SAFETY: the caller's promise.
+        let file = files::find(unsafe { mpi.file(file) })?;
+        // SAFETY: as above.
+        let (etype, filetype, datarep, info) = unsafe {
+            let datarep = CStr::from_ptr(datarep);
+            (mpi.datatype(etype), mpi.datatype(filetype), datarep, mpi.info(info))
+        };
+        file.viewed(mpi, displacement, etype, filetype, datarep, info);
+        Some(())
+    });
+}
+
+/// # Safety
+///
+/// The arguments of an MPI_File_set_info that has succeeded.
+pub(crate) unsafe fn hinted(file: usize, info: usize) {
+    guarded(|| {
+        let mpi = Mpi::find().ok()?;
+        // SAFETY: the caller's promise.
+        let (file, info) = unsafe { (mpi.file(file), mpi.info(info)) };
+        files::find(file)?.hinted(mpi, info);
+        Some(())
+    });
+}
+
+/// Makes what the sieve wrote durable; false if that failed.
+///
+/// # Safety
+///
+/// The argument of MPI_File_sync.
+pub(crate) unsafe fn synchronise(file: usize) -> bool {
+    let is_durable = guarded(|| {
+        let mpi = Mpi::find().ok()?;
+        // SAFETY: the caller's promise.
+        Some(files::find(unsafe { mpi.file(file) })?.synchronise())
+    });
+    is_durable.unwrap_or(true)
+}
+
+/// Fails a call on a file: the file's error handler is called, as for an error of the library's own.
+///
+/// # Safety
+///
+/// An open file.
+pub(crate) unsafe fn failed(file: usize) -> c_int {
+    let Ok(mpi) = Mpi::find() else { return 1 };
+    let code = mpi.constants().numbers.error.io;
+    // SAFETY: the caller's promise.
+    mpi.raise(unsafe { mpi.file(file) }, code);
+    code
+}

@@ -1,0 +1,396 @@
+#!/usr/bin/python3
+"""MPI programs with and without `libsluice_mpi.so`, under every MPI library that can be had.
+
+For each library:
+
+  constants  our table of constants is that of the installed header
+  datatypes  the bytes that we find in thousands of derived datatypes are those that MPI_Pack gathers
+  LANGUAGE   a program does the same with our library as without, on one rank and on two, and every
+             call that it makes was seen; the Fortran programs' calls under both of their names; and
+             again with the sieve
+  sieve      the C program does the same when its strided calls are carried out by the sieve, by
+             several methods; nothing is lost where ranks write into each other's gaps
+  tool       a profiling tool, preloaded behind our library, sees what it would see without
+  routed     the C program does the same on files of a service, started by `sluice run`
+
+What is not installed is skipped with a message; the wheels are installed into the target directory.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from house import places, report  # noqa: E402
+from house.services import Service  # noqa: E402
+from mpi import libraries  # noqa: E402
+from mpi.libraries import Failed, Missing  # noqa: E402
+
+PROGRAMS = HERE / "programs"
+# A run takes a second; a job that waits for a rank that is gone never ends.
+JOB_SECONDS_MAX = 120
+
+# What each small program calls: once, but for the opening that must fail.
+SMALL_CALLS = {"File_open": 1, "File_set_view": 1, "File_read": 1, "File_write": 1, "File_read_at": 1,
+               "File_write_at": 1, "File_sync": 1, "File_close": 1, "Finalize": 1}
+
+
+def run(command, environment, directory, seconds_max=JOB_SECONDS_MAX):
+    """Runs a job in a session of its own, so that it can be ended with all its ranks."""
+    with tempfile.TemporaryFile() as output:
+        job = subprocess.Popen([str(word) for word in command], cwd=directory, stdin=subprocess.DEVNULL,
+                               stdout=output, stderr=subprocess.STDOUT, start_new_session=True,
+                               env=os.environ | {k: str(v) for k, v in environment.items()})
+        try:
+            status = job.wait(seconds_max)
+        except subprocess.TimeoutExpired:
+            status = None
+        finally:
+            end_session(job)
+        output.seek(0)
+        text = output.read().decode(errors="replace")
+    shown = " ".join(str(word) for word in command)
+    if status is None:
+        raise Failed(f"{shown}: still running after {seconds_max} s\n{text[-800:]}")
+    if status != 0:
+        raise Failed(f"{shown}: status {status}\n{text[-1200:]}")
+    return text
+
+
+def end_session(job):
+    """Ends what is left of a job, by the process group that only it has."""
+    if job.poll() is not None:
+        return
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(job.pid, number)
+        except ProcessLookupError:
+            break
+        try:
+            job.wait(5)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def launch(library, ranks, program, directory, variables=None):
+    """Starts a program on some ranks; our variables reach the program and not the launcher."""
+    words = [f"{name}={value}" for name, value in (variables or {}).items()]
+    command = [*library.launcher, "-n", ranks, "env", *words, *program]
+    return run(command, library.environment, directory)
+
+
+class Scene:
+    """One library, and a scratch directory for it."""
+
+    def __init__(self, library, ours, judge, scratch):
+        self.library, self.ours, self.judge = library, ours, judge
+        self.scratch = scratch / library.name
+        self.scratch.mkdir()
+        self.native = {}
+
+    def program(self, language):
+        """The command that starts the program of a language."""
+        if language == "python":
+            if not self.library.python:
+                raise Missing(self.library.lacks["python"])
+            return [self.library.python, PROGRAMS / "python.py"]
+        source = PROGRAMS / {"c": "probe.c", "mpifh": "mpifh.f90", "f08": "f08.f90"}[language]
+        target = self.scratch / language
+        if not target.exists():
+            self.library.compile(language, source, target)
+        return [target]
+
+    def told(self, language, ranks, name, variables=None, hints=()):
+        """Runs a program and returns what each rank told."""
+        directory = self.scratch / f"{language}-{ranks}-{name}"
+        directory.mkdir()
+        variables = {"PROBE_WITHOUT": self.library.without} | (variables or {})
+        launch(self.library, ranks, [*self.program(language), directory, *hints], directory, variables)
+        return [(directory / f"told.{rank}").read_text().splitlines() for rank in range(ranks)]
+
+    def traced(self, language, ranks, name, hints=(), variables=None):
+        """The same with our library: what was told, and the lines of the trace in the order of ranks."""
+        trace = self.scratch / f"{language}-{ranks}-{name}.trace"
+        variables = {"LD_PRELOAD": self.ours, "SLUICE_MPI_TRACE": trace} | (variables or {})
+        told = self.told(language, ranks, name, variables, hints)
+        lines = [json.loads(line) for line in trace.read_text().splitlines()] if trace.exists() else []
+        if sorted(line["rank"] for line in lines) != list(range(ranks)):
+            raise Failed(f"{ranks} ranks, and the trace has {len(lines)} lines")
+        for line in lines:
+            if line["abi"] != self.library.abi or line["size"] != ranks:
+                raise Failed(f"wrong interface or size: {line}")
+        return told, sorted(lines, key=lambda line: line["rank"])
+
+
+def same(native, ours):
+    """Two programs' words, rank by rank."""
+    for rank, (expected, came) in enumerate(zip(native, ours, strict=True)):
+        section = ""
+        for old, new in zip(expected, came):
+            section = old if not old.startswith(" ") else section
+            if old != new:
+                raise Failed(f"rank {rank}, {section}:\nnatively: {old}\nwith us:  {new}")
+        if len(expected) != len(came):
+            raise Failed(f"rank {rank}: {len(expected)} lines natively, {len(came)} with us")
+
+
+def check_constants(scene):
+    program = scene.scratch / "constants"
+    scene.library.compile("c", PROGRAMS / "constants.c", program)
+    header = run([program], {}, scene.scratch).split("\n")
+    printed = judged(scene).split("\n")
+    ours = [line for line in printed if not line.startswith(("abi ", "version ", "compared "))]
+    # The wheels' headers agree on what is printed in two ways: `0` and `0x0`, and the order of combiners.
+    differ = collections.Counter(header) - collections.Counter(ours)
+    excess = collections.Counter(ours) - collections.Counter(header)
+    if differ or excess:
+        raise Failed(f"the header: {sorted(differ)}\nour table: {sorted(excess)}")
+
+
+def judged(scene, scope=()):
+    """The judge loads the library itself; Open MPI 5 starts no process without its launcher."""
+    return launch(scene.library, 1, [scene.judge, scene.library.shared_object, *scope], scene.scratch)
+
+
+def check_datatypes(scene):
+    for scope in ([], ["global"]):
+        text = judged(scene, scope)
+        if f"abi {scene.library.abi}\n" not in text:
+            raise Failed(f"wrong interface: {text[:200]}")
+        kinds = re.findall(r'"(\w+)": (\d+)', text.rpartition("compared ")[2])
+        few = [f"{kind} {number}" for kind, number in kinds if int(number) < 100]
+        # Open MPI has no large-count calls.
+        if len(kinds) != (12 if scene.library.abi == "open-mpi" else 18) or few:
+            raise Failed(f"compared too few: {kinds}")
+
+
+def check_c(scene):
+    for ranks in (1, 2):
+        native = native_c(scene, ranks)
+        told, trace = scene.traced("c", ranks, "ours")
+        same(native, told)
+        for line in trace:
+            expect_c_calls(line, native[line["rank"]])
+            if any(line["sieved"].values()):
+                raise Failed(f"the sieve worked unasked: {line['sieved']}")
+
+
+def check_sieve(scene):
+    for ranks in (1, 2):
+        native = [truthful(told) for told in native_c(scene, ranks)]
+        for name, hints, variables in [
+            ("hint", ["sluice_sieve=enable"], {}),
+            ("naive", ["sluice_sieve=naive"], {}),
+            ("variable", [], {"SLUICE_SIEVE": "romio"}),
+        ]:
+            told, trace = scene.traced("c", ranks, name, hints, variables)
+            same(native, told)
+            for line in trace:
+                expect_c_calls(line, native[line["rank"]])
+                # All but what has no holes, asks for nothing, is atomic or is wrong. On one rank half of
+                # the views have no holes.
+                sieved, calls = line["sieved"], line["calls"]
+                reads = calls["MPI_File_read"] + calls["MPI_File_read_at"]
+                writes = calls["MPI_File_write"] + calls["MPI_File_write_at"]
+                if sieved["reads"] < reads * (0.4 if ranks == 1 else 0.7) or sieved["writes"] < writes * 0.7:
+                    raise Failed(f"the sieve had little to do: {sieved} of {reads} reads, {writes} writes")
+        hint = ["sluice_sieve=enable"]
+        for told in scene.told("c", ranks, "neighbours", {"LD_PRELOAD": scene.ours, "PROBE_NEIGHBOURS": 1}, hint):
+            if told[-3:-1] != ["  open: class 0", "  lost: 0"]:
+                raise Failed(f"beside a neighbour without holes: {told[-4:]}")
+        told = scene.told("c", ranks, "disabled", {"LD_PRELOAD": scene.ours, "SLUICE_SIEVE": "enable"},
+                          ["sluice_sieve=disable"])
+        same([truthful(told) for told in told], native)
+
+
+def check_tool(scene):
+    """A profiling tool behind us gets the program's calls; what it calls in its turn is not the program's."""
+    tool, saw = scene.scratch / "tool.so", scene.scratch / "saw"
+    scene.library.compile("c", PROGRAMS / "tool.c", tool, ["-shared", "-fPIC"])
+    told, trace = scene.traced("c", 1, "tool", (), {"LD_PRELOAD": f"{scene.ours}:{tool}", "TOOL_SAW": saw})
+    same(native_c(scene, 1), told)
+    expect_c_calls(trace[0], told[0])
+    reads = trace[0]["calls"]["MPI_File_read"] + trace[0]["calls"]["MPI_File_read_at"]
+    if int(saw.read_text()) != reads:
+        raise Failed(f"the tool saw {saw.read_text().strip()} of {reads} reads")
+
+
+def check_routed(scene):
+    """`sluice run` preloads both libraries; routed files are the MPI library's, even where a sieve is wished."""
+    sluice = places.sluice_binary()
+    if sluice is None or sluice.parent != scene.ours.parent:
+        raise Missing("no sluice binary beside the library")
+    served = scene.scratch / "served"
+    served.mkdir()
+    with Service(sluice, [f"x={served}"], f"unix:{scene.scratch}/socket") as service:
+        for ranks in (1, 2):
+            native = native_c(scene, ranks)
+            (served / str(ranks)).mkdir()
+            trace = scene.scratch / f"routed-{ranks}.trace"
+            variables = {"SLUICE_SIEVE": "enable", "SLUICE_MPI_TRACE": trace,
+                         "PROBE_WITHOUT": scene.library.without}
+            program = [sluice, "run", "--map", f"/far={service.uri}/x/{ranks}", "--", *scene.program("c"), "/far"]
+            launch(scene.library, ranks, program, scene.scratch, variables)
+            told = [(served / str(ranks) / f"told.{rank}").read_text().splitlines() for rank in range(ranks)]
+            if ranks > 1:
+                # Known: lseek(2) to the end of a routed file does not see that another process made it longer.
+                native, told = ([[line for line in rank if line not in sizes] for rank in both]
+                                for both, sizes in ((native, far_sizes(native)), (told, far_sizes(told))))
+            same(native, told)
+            lines = [json.loads(line) for line in trace.read_text().splitlines()]
+            if len(lines) != ranks or any(sum(line["sieved"].values()) for line in lines):
+                raise Failed(f"not all ranks traced, or routed files sieved: {lines}")
+
+
+def far_sizes(told):
+    """The lines with the size of the file that all ranks make longer."""
+    return {line for rank in told for line in rank if re.fullmatch(r"  size: \d{11}", line)}
+
+
+def native_c(scene, ranks):
+    """The program without us; the same for all who ask."""
+    if ("c", ranks) not in scene.native:
+        native = scene.told("c", ranks, "native")
+        if any(told[-1:] != ["done"] for told in native):
+            raise Failed("the program did not reach its end natively")
+        scene.native["c", ranks] = native
+    return scene.native["c", ranks]
+
+
+def truthful(told):
+    """What was told, with the counts of reads at the end of a file as they should be: what the file has."""
+    return [re.sub(r"bytes \d+, sum of (\d+) ints", lambda m: f"bytes {4 * int(m[1])}, sum of {m[1]} ints", line)
+            for line in told]
+
+
+def expect_c_calls(line, told):
+    """Every call of the C program was seen, under the name by which it called, and no other."""
+    calls = line["calls"]
+    if any(name.startswith("PMPI_") for name in calls) or line["fortran"]:
+        raise Failed(f"calls that the program did not make: {line}")
+    opened = sum(text.startswith("  open: ") for text in told)
+    # Every file that was opened got at least one view; all calls of a kind with a count were told.
+    expected = {"MPI_File_open": opened, "MPI_Finalize": 1, "MPI_File_close": opened - 1}
+    seen = {name: calls.get(name) for name in expected}
+    if seen != expected:
+        raise Failed(f"seen {seen}, expected {expected}")
+    for function in ("read_at", "write_at", "read", "write"):
+        counted = sum(text.startswith(f"  {function}: ") for text in told)
+        if calls.get(f"MPI_File_{function}", 0) < max(counted, 1):
+            raise Failed(f"MPI_File_{function}: told {counted} times, seen {calls.get(f'MPI_File_{function}')}")
+
+
+def check_small(scene, language):
+    for ranks in (1, 2):
+        native = scene.told(language, ranks, "native")
+        expected = dict(SMALL_CALLS)
+        if language == "python":
+            expected["File_open"] = 2
+        sieved, sieved_trace = scene.traced(language, ranks, "sieve", variables={"SLUICE_SIEVE": "enable"})
+        same(native, sieved)
+        told, trace = scene.traced(language, ranks, "ours")
+        same(native, told)
+        for line in sieved_trace:
+            # On one rank the view has no holes: then only writes are ours, for the sake of locks.
+            wanted = {"reads": 2 if ranks > 1 else 0, "writes": 2}
+            if {kind: line["sieved"][kind] for kind in wanted} != wanted:
+                raise Failed(f"sieved: {line['sieved']}, expected {wanted}")
+        for line in trace:
+            if any(line["sieved"].values()):
+                raise Failed(f"the sieve worked unasked: {line['sieved']}")
+            seen = collections.Counter()
+            for name, number in line["calls"].items():
+                # mpi4py calls the large-count forms, by their names or by ours.
+                seen[re.sub(r"^P?MPI_(\w+?)(_c)?$", r"\1", name)] += number
+            if seen != expected:
+                raise Failed(f"seen {dict(seen)}, expected {expected}")
+            fortran = collections.Counter()
+            for name, number in line["fortran"].items():
+                fortran[re.sub(r"^p?mpir?_(\w+?)(_c)?(_f08|_f08ts)?_*$", r"\1", name.lower())] += number
+            called = {name.lower(): number for name, number in expected.items() if name != "Finalize"}
+            if fortran != (called if language != "python" else {}):
+                raise Failed(f"Fortran names seen: {dict(fortran)}")
+
+
+CHECKS = {
+    "constants": check_constants,
+    "datatypes": check_datatypes,
+    "c": check_c,
+    "sieve": check_sieve,
+    "tool": check_tool,
+    "routed": check_routed,
+    "mpifh": lambda scene: check_small(scene, "mpifh"),
+    "f08": lambda scene: check_small(scene, "f08"),
+    "python": lambda scene: check_small(scene, "python"),
+}
+
+
+def perform(name, function, scene):
+    start = time.monotonic()
+    try:
+        function(scene)
+        verdict, details = "ok", []
+    except Missing as missing:
+        verdict, details = "skipped", [str(missing)]
+    except Failed as failed:
+        verdict, details = "failed", str(failed).splitlines()
+    except Exception as error:  # a fault of the check itself is a failure too
+        verdict, details = "failed", [repr(error)]
+    return report.Result(name, verdict, time.monotonic() - start, details, scene.library.name)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", default=[], metavar="REGEX",
+                        help="checks whose name `LIBRARY CHECK` matches")
+    parser.add_argument("--no-wheels", action="store_true", help="the distribution's libraries only")
+    parser.add_argument("--keep", action="store_true", help="keep the scratch directory")
+    options = parser.parse_args()
+
+    release = places.target_directory() / "release"
+    ours, judge = release / "libsluice_mpi.so", release / "examples" / "judge"
+    for needed in (ours, judge):
+        if not needed.exists():
+            print(f"mpi: {needed} is missing; build it with "
+                  "`cargo build --release -p preload-mpi && cargo build --release -p mpi --examples`")
+            return 2
+    os.environ.pop("LD_PRELOAD", None)
+    scratch = places.scratch_directory("mpi")
+    found, missing = libraries.distribution()
+    if not options.no_wheels:
+        more, absent = libraries.wheels(scratch)
+        found, missing = found + more, missing + absent
+
+    results = [report.Result(f"{name} all", "skipped", 0.0, [reason], name) for name, reason in missing]
+    for result in results:
+        report.print_line(result)
+    for library in found:
+        scene = Scene(library, ours, judge, scratch)
+        for check, function in CHECKS.items():
+            name = f"{library.name} {check}"
+            if options.only and not any(re.search(pattern, name) for pattern in options.only):
+                continue
+            results.append(perform(name, function, scene))
+            report.print_line(results[-1])
+    if options.keep:
+        print(f"kept: {scratch}")
+    else:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return report.conclude(results)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
