@@ -265,6 +265,7 @@ fn request<T: Target + ?Sized>(
     Request {
         readable: access == Access::Read || target.is_readable(),
         vectored: target.is_vectored(),
+        announced: access == Access::Read && target.announces(),
         ..Request::new(access, offset..offset + len, buffer_bytes)
     }
 }

@@ -44,6 +44,12 @@ impl Shape {
     }
 }
 
+impl Shape {
+    pub(super) fn warmth(&self) -> Warmth {
+        self.warmth
+    }
+}
+
 type Key = (Shape, Method, bool);
 type Arm = (Access, Warmth, Method, bool);
 

@@ -152,7 +152,9 @@ impl IntervalPlanner {
         weigh: &impl Fn(Method) -> f64,
     ) {
         let now = request.circumstances(in_flight);
-        let window_bytes = request.buffer_bytes / u64::from(in_flight.max(1)).min(8);
+        // Windows under way together share the buffer.
+        let sharers = if request.announced { 1 } else { u64::from(in_flight.clamp(1, 8)) };
+        let window_bytes = request.buffer_bytes / sharers;
         let origin = self.blocks.first().map_or(0, |block| block.file);
         let device = &profile.device;
         // A request to a further server costs about what one to the first does, though they wait
@@ -180,7 +182,7 @@ impl IntervalPlanner {
         let each_fixed = profile.each_ns(1.0, &now);
         let each_slope = (profile.each_ns(4097.0, &now) - each_fixed) / 4096.0;
         let sieves = request.can_sieve();
-        let vectors = sieves && request.vectored && in_flight == 1;
+        let vectors = sieves && request.vectored && (in_flight == 1 || request.announced);
 
         let vectors = vectors && {
             // A vectored call may only win where naming two places in memory is cheaper than a

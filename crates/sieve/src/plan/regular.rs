@@ -136,16 +136,21 @@ pub fn candidates(
                 let size = Extents { data: size.blocks * block, ..size };
                 let number = blocks / size.blocks;
                 for in_flight in depths {
-                    // Windows share the buffer, so that there are only so many at a time.
-                    let room = request.buffer_bytes / window_bytes;
-                    if *in_flight > 1 && (room < 2 || method == Method::Vector) {
+                    // Windows under way together share the buffer, so that there are only so many.
+                    let room = match request.announced {
+                        true => u64::from(u32::MAX),
+                        false => request.buffer_bytes / window_bytes,
+                    };
+                    let shared = *in_flight > 1 && !request.announced;
+                    if shared && (room < 2 || method == Method::Vector) {
                         continue;
                     }
                     let in_flight = (*in_flight).min(u32::try_from(room).unwrap_or(u32::MAX));
+                    let memory = if shared { u64::from(in_flight) } else { 1 } * window_bytes;
                     let now = request.circumstances(in_flight);
                     let one = match method {
                         Method::Vector => profile.vector_ns(&size, &now),
-                        _ => profile.window_ns(&size, window_bytes, &now),
+                        _ => profile.window_ns(&size, memory, &now),
                     };
                     let stripe = profile.device.stripe_bytes;
                     let align = if stripe > 0 && window_bytes >= stripe { stripe } else { 0 };
