@@ -6,7 +6,7 @@
 
 mod learn;
 
-pub use learn::{Corrections, Shape};
+pub use learn::{Corrections, Factors, Shape};
 
 use crate::error::Result;
 use crate::group::Method;
@@ -131,15 +131,13 @@ impl Adaptive {
         self.corrections.observe(prediction, measured_ns);
     }
 
-    fn corrected(&self, shape: &Shape, candidate: &Candidate) -> f64 {
-        let method = candidate.strategy.method;
-        let factor = self.corrections.factor(shape, method, candidate.strategy.in_flight);
-        candidate.cost.total_ns() * factor
-    }
-
     /// The best candidate, unless another deserves a trial; and its expected time.
     fn choose<'c>(&self, shape: &Shape, all: &'c [Candidate]) -> (&'c Candidate, f64, bool) {
-        let priced = all.iter().map(|candidate| (candidate, self.corrected(shape, candidate)));
+        let factors = self.corrections.factors(shape);
+        let priced = all.iter().map(|candidate| {
+            let Strategy { method, in_flight, .. } = candidate.strategy;
+            (candidate, candidate.cost.total_ns() * factors.of(method, in_flight))
+        });
         let by_price = |a: &(_, f64), b: &(_, f64)| a.1.total_cmp(&b.1);
         let (best, best_ns) = priced.clone().min_by(by_price).expect("there is always one");
         if self.steady || best_ns < shape.pace() * TRIAL_NS * TRIALS_MIN {
@@ -204,8 +202,8 @@ impl Adaptive {
         let tuples = view.tuple_count().max(1);
         let block = view.size() / tuples;
         let shape = Shape::new(request, block, view.extent() / tuples - block);
-        let corrections = &self.corrections;
-        let weigh = |method: Method| corrections.factor(&shape, method, in_flight);
+        let factors = self.corrections.factors(&shape);
+        let weigh = |method: Method| factors.of(method, in_flight);
         let (groups, corrected) = self.rows.plan(view, &self.profile, request, in_flight, weigh)?;
         // What the model alone says of the same groups.
         let model = Cost {

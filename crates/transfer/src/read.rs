@@ -55,6 +55,16 @@ impl<'a, T: Target + ?Sized> Reader<'a, T> {
         &mut self.out[from..from + len as usize]
     }
 
+    /// Whether all that is wanted is one piece of the file.
+    pub(crate) fn is_one_block(&self) -> bool {
+        self.runs.peek(u64::MAX).is_some_and(|run| run.len == self.runs.left())
+    }
+
+    /// All that is left, as the one block that it is.
+    pub(crate) fn one_block(&mut self) -> Result<Progress> {
+        self.each(self.runs.at() + self.runs.left())
+    }
+
     pub(crate) fn group(&mut self, group: &Group) -> Result<Progress> {
         match group.method {
             Method::Each => self.each(group.data.end),
