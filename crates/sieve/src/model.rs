@@ -1,7 +1,11 @@
 //! What an access costs: parameters, and time as a function of what is asked.
 
+mod fit;
+
+pub use fit::Sample;
+
 use crate::error::{Error, Result};
-use crate::group::Access;
+use crate::group::{Access, Method};
 
 /// What one request costs whoever makes it, wherever the data is. All times are in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -280,6 +284,23 @@ impl Profile {
             }
         };
         copy + read + write
+    }
+
+    /// Nanoseconds for a group by a method: [`Profile::each_ns`] for each of its blocks, taken to be of
+    /// one size, [`Profile::window_ns`] or [`Profile::vector_ns`].
+    #[must_use]
+    pub fn group_ns(
+        &self,
+        method: Method,
+        size: &Extents,
+        window_bytes: u64,
+        now: &Circumstances,
+    ) -> f64 {
+        match method {
+            Method::Each => size.blocks * self.each_ns(size.data / size.blocks.max(1.0), now),
+            Method::Window => self.window_ns(size, window_bytes, now),
+            Method::Vector => self.vector_ns(size, now),
+        }
     }
 
     /// Nanoseconds for a group that one vectored call carries.
