@@ -28,6 +28,7 @@ mod error;
 mod local;
 mod read;
 mod target;
+pub mod tune;
 mod write;
 
 pub use engine::{Engine, Locking, Planner};
