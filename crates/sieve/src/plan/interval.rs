@@ -16,7 +16,7 @@ use std::ops::Range;
 
 mod linear;
 
-use linear::{Each, Linear, float};
+use linear::{Each, Linear};
 
 use super::{Cost, Request, VECTOR_BLOCKS_MAX};
 use crate::Result;
@@ -178,9 +178,6 @@ impl IntervalPlanner {
         let window = scaled(window, weigh(Method::Window));
         let vector = Linear::of(|size| profile.vector_ns(size, &now), stripes, origin);
         let vector = scaled(vector, weigh(Method::Vector));
-        let each_by = weigh(Method::Each);
-        let each_fixed = profile.each_ns(1.0, &now);
-        let each_slope = (profile.each_ns(4097.0, &now) - each_fixed) / 4096.0;
         let sieves = request.can_sieve();
         let vectors = sieves && request.vectored && (in_flight == 1 || request.announced);
 
@@ -191,7 +188,7 @@ impl IntervalPlanner {
             let gain = window.each(len_max) - vector.each(len_max);
             gain > 0.0 || 2.0 * gain > vector.fixed - window.fixed
         };
-        let each = Each { fixed: each_fixed * each_by, slope: each_slope * each_by };
+        let each = Each::of(profile, &now, weigh(Method::Each));
         let done = match (sieves, vectors) {
             (false, _) => false,
             (true, false) => self.fill_unlimited::<false>(each, window, vector, window_bytes),
@@ -211,7 +208,7 @@ impl IntervalPlanner {
     /// so far, and no queue is needed. False, with nothing done, when that is ever out of reach.
     fn fill_unlimited<const VECTORS: bool>(
         &mut self,
-        each: Each,
+        each: Each<'_>,
         window: Linear,
         vector: Linear,
         window_bytes: u64,
@@ -223,6 +220,7 @@ impl IntervalPlanner {
         let (mut before, mut window_sum, mut vector_sum) = (0.0, 0.0, 0.0);
         let nowhere = Start { ns: f64::INFINITY, file: u64::MAX, number: u32::MAX };
         let (mut windows, mut vectors) = (nowhere, nowhere);
+        let mut last = 0;
         for (number, block) in (0u32..).zip(blocks.iter()) {
             let file = block.file - origin;
             let end = file + block.len;
@@ -234,7 +232,8 @@ impl IntervalPlanner {
                 return false;
             }
             // Selections rather than branches: which way they go is anybody's guess.
-            let ns = before + each.fixed + each.slope * float(block.len - 1);
+            let ns = before + each.ns(block.len, file - last);
+            last = file;
             let mut choice = Best { ns, start: number, method: Method::Each };
             let start = Start { ns: before - window.start(file) - window_sum, file, number };
             window_sum += window.each(block.len);
@@ -257,7 +256,7 @@ impl IntervalPlanner {
     /// The dynamic program itself, with or without groups of either kind.
     fn fill<const WINDOWS: bool, const VECTORS: bool>(
         &mut self,
-        each: Each,
+        each: Each<'_>,
         window: Linear,
         vector: Linear,
         window_bytes: u64,
@@ -270,11 +269,13 @@ impl IntervalPlanner {
         let mut before = 0.0;
         best.push(Best { ns: before, start: 0, method: Method::Each });
         let (mut window_sum, mut vector_sum) = (0.0, 0.0);
+        let mut last = 0;
         for (number, block) in (0u32..).zip(blocks.iter()) {
             let file = block.file - origin;
             let end = file + block.len;
             let reach = end.saturating_sub(window_bytes);
-            let ns = before + each.fixed + each.slope * float(block.len - 1);
+            let ns = before + each.ns(block.len, file - last);
+            last = file;
             let mut choice = Best { ns, start: number, method: Method::Each };
             // A group of one is what `choice` is already: a block is no start for itself.
             if WINDOWS {

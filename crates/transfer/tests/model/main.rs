@@ -74,6 +74,7 @@ fn profile(random: &mut Random) -> Profile {
         byte_ns: cost(30),
         in_flight_max: 1 + random.below(8) as u32,
         unit_bytes: random.below(64),
+        read_ahead_bytes: random.below(3) * 100,
         servers: 1 + random.below(4) as u32,
         stripe_bytes: random.below(3) * 16,
         write_behind: random.one_in(2),
