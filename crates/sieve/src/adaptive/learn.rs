@@ -18,6 +18,9 @@ const DEARER: f64 = 0.25;
 /// How much less all this weighs for what a method does on patterns of any shape.
 const ELSEWHERE: f64 = 0.4;
 
+/// How much of what makes the methods slow that were seen is expected to make another one slow.
+const COMMON: f64 = 0.5;
+
 /// No observation moves a factor beyond this or its inverse: a plan that took a thousand times as
 /// long met something that is not about the plan.
 const FACTOR_MAX: f64 = 30.0;
@@ -144,13 +147,17 @@ impl Corrections {
     #[must_use]
     pub fn factors(&self, shape: &Shape) -> Factors {
         let (access, warmth) = Self::group(shape);
-        let mut ratios = self.elsewhere[access][warmth];
+        let mut logs =
+            self.elsewhere[access][warmth].map(|ratio| ratio.map_or(0.0, |ratio| ratio.log));
         if let Some(seen) = self.shapes.get(shape) {
-            for (ratio, seen) in ratios.iter_mut().zip(seen) {
-                *ratio = seen.or(*ratio);
+            // What makes all of the seen methods slow, makes the others so: a busy machine, most often.
+            let common = seen.iter().flatten().map(|ratio| ratio.log).fold(f64::INFINITY, f64::min);
+            let common = if common.is_finite() { COMMON * common.max(0.0) } else { 0.0 };
+            for (log, seen) in logs.iter_mut().zip(seen) {
+                *log = seen.map_or(log.max(common), |ratio| ratio.log);
             }
         }
-        Factors(ratios.map(|ratio| ratio.map_or(1.0, |ratio| ratio.log.exp())))
+        Factors(logs.map(f64::exp))
     }
 
     /// Takes note that a plan took `measured_ns`. What is no time at all is not noted.
@@ -223,6 +230,18 @@ mod tests {
         assert_eq!(corrections.factors(&small.shape).of(Method::Window, 8), 1.0);
         assert!(corrections.has_seen(&small.shape, Method::Window, 1));
         assert!(!corrections.has_seen(&large.shape, Method::Window, 1));
+    }
+
+    #[test]
+    fn a_busy_machine_does_not_make_the_unknown_look_better() {
+        let mut corrections = Corrections::default();
+        let each = prediction(8, Method::Each, 1000.0);
+        for _ in 0..20 {
+            corrections.observe(&each, 4000.0);
+        }
+        let factors = corrections.factors(&each.shape);
+        assert!(factors.of(Method::Window, 1) > 1.7, "{factors:?}");
+        assert!(factors.of(Method::Window, 1) < factors.of(Method::Each, 1));
     }
 
     #[test]
