@@ -28,6 +28,9 @@ use crate::view::{Block, FileView};
 /// the last group of each is planned again with the next.
 const ROW_BLOCKS: usize = 4096;
 
+/// For how many rows a limit that was reached is taken for granted.
+const LIMITED_ROWS: u64 = 16;
+
 /// The starts from which a group may reach the block at hand, cheapest first: a queue that only
 /// ever loses its first while it grows at its end, in one piece of memory.
 #[derive(Debug, Default)]
@@ -118,6 +121,9 @@ pub struct IntervalPlanner {
     best: Vec<Best>,
     windows: Starts,
     vectors: Starts,
+    /// How many rows were planned, and up to which one windows are expected to reach their limit.
+    rows: u64,
+    limited_until: u64,
 }
 
 impl IntervalPlanner {
@@ -189,14 +195,33 @@ impl IntervalPlanner {
             gain > 0.0 || 2.0 * gain > vector.fixed - window.fixed
         };
         let each = Each::of(profile, &now, weigh(Method::Each));
+        // A row of a pattern that once reached the buffer's limit will do so again.
+        self.rows += 1;
+        if self.rows < self.limited_until {
+            self.fill_any(sieves, vectors, each, window, vector, window_bytes);
+            return;
+        }
         let done = match (sieves, vectors) {
             (false, _) => false,
             (true, false) => self.fill_unlimited::<false>(each, window, vector, window_bytes),
             (true, true) => self.fill_unlimited::<true>(each, window, vector, window_bytes),
         };
-        if done {
-            return;
+        if !done {
+            self.limited_until = self.rows + LIMITED_ROWS;
+            self.fill_any(sieves, vectors, each, window, vector, window_bytes);
         }
+    }
+
+    /// The dynamic program with a queue.
+    fn fill_any(
+        &mut self,
+        sieves: bool,
+        vectors: bool,
+        each: Each<'_>,
+        window: Linear,
+        vector: Linear,
+        window_bytes: u64,
+    ) {
         match (sieves, vectors) {
             (false, _) => self.fill::<false, false>(each, window, vector, window_bytes),
             (true, false) => self.fill::<true, false>(each, window, vector, window_bytes),
@@ -261,7 +286,7 @@ impl IntervalPlanner {
         vector: Linear,
         window_bytes: u64,
     ) {
-        let Self { blocks, best, windows, vectors } = self;
+        let Self { blocks, best, windows, vectors, .. } = self;
         let origin = blocks.first().map_or(0, |block| block.file);
         windows.clear();
         vectors.clear();
