@@ -260,15 +260,15 @@ impl IntervalPlanner {
             let ns = before + each.ns(block.len, file - last);
             last = file;
             let mut choice = Best { ns, start: number, method: Method::Each };
-            let start = Start { ns: before - window.start(file) - window_sum, file, number };
+            let start = Start { ns: before - (window.start(file) + window_sum), file, number };
             window_sum += window.each(block.len);
-            let ns = windows.ns + window.fixed + window.end(end) + window_sum;
+            let ns = windows.ns + (window.fixed + window.end(end) + window_sum);
             choice = choice.or(Best { ns, start: windows.number, method: Method::Window });
             windows = windows.or(start);
             if VECTORS {
-                let start = Start { ns: before - vector.start(file) - vector_sum, file, number };
+                let start = Start { ns: before - (vector.start(file) + vector_sum), file, number };
                 vector_sum += vector.each(block.len);
-                let ns = vectors.ns + vector.fixed + vector.end(end) + vector_sum;
+                let ns = vectors.ns + (vector.fixed + vector.end(end) + vector_sum);
                 choice = choice.or(Best { ns, start: vectors.number, method: Method::Vector });
                 vectors = vectors.or(start);
             }
@@ -304,10 +304,10 @@ impl IntervalPlanner {
             let mut choice = Best { ns, start: number, method: Method::Each };
             // A group of one is what `choice` is already: a block is no start for itself.
             if WINDOWS {
-                let ns = before - window.start(file) - window_sum;
+                let ns = before - (window.start(file) + window_sum);
                 window_sum += window.each(block.len);
                 if let Some(start) = windows.best(reach, 0) {
-                    let ns = start.ns + window.fixed + window.end(end) + window_sum;
+                    let ns = start.ns + (window.fixed + window.end(end) + window_sum);
                     if ns < choice.ns {
                         choice = Best { ns, start: start.number, method: Method::Window };
                     }
@@ -315,11 +315,11 @@ impl IntervalPlanner {
                 windows.push(Start { ns, file, number });
             }
             if VECTORS {
-                let ns = before - vector.start(file) - vector_sum;
+                let ns = before - (vector.start(file) + vector_sum);
                 vector_sum += vector.each(block.len);
                 let number_min = (number + 1).saturating_sub(VECTOR_BLOCKS_MAX as u32);
                 if let Some(start) = vectors.best(reach, number_min) {
-                    let ns = start.ns + vector.fixed + vector.end(end) + vector_sum;
+                    let ns = start.ns + (vector.fixed + vector.end(end) + vector_sum);
                     if ns < choice.ns {
                         choice = Best { ns, start: start.number, method: Method::Vector };
                     }
