@@ -86,7 +86,8 @@ fn best(profile: &Profile, parameter: Parameter, prior: f64, samples: &[&Sample]
     // A step large enough to be seen and small enough not to meet a limit of the model.
     let step = (now * 0.01).max(prior * 0.01).max(1e-6);
     *parameter(&mut trial) = now + step;
-    let scale = 1.0 / prior.max(1e-6);
+    // Relative to the larger, so that a former value that is far off holds nothing back.
+    let scale = 1.0 / prior.max(now).max(1e-6);
     let (mut above, mut below) = (FORMER * scale * scale * (prior - now), FORMER * scale * scale);
     for sample in samples {
         let predicted = sample.predicted_ns(profile);
