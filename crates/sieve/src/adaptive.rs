@@ -20,7 +20,7 @@ const SLICE_NS: f64 = 2e6;
 
 /// How long a trial of a method takes that has not been seen on such a pattern (for long), in
 /// predicted nanoseconds. Much less drowns in noise.
-const TRIAL_NS: f64 = 3e5;
+const TRIAL_NS: f64 = 1.5e5;
 
 /// How much longer slices and trials are for data that is not at hand: what was asked ahead must
 /// not run dry at the end of every slice.
