@@ -12,9 +12,9 @@
 //! those starts that the window still reaches: the minimum of a sliding window, which costs the same
 //! for each block however many the window holds.
 
-use std::ops::Range;
-
 mod linear;
+
+use std::ops::Range;
 
 use linear::{Each, Linear};
 
