@@ -6,7 +6,7 @@
 
 mod learn;
 
-pub use learn::{Corrections, Shape};
+pub use learn::{Corrections, Factors, Shape};
 
 use crate::error::Result;
 use crate::group::Method;
@@ -20,7 +20,11 @@ const SLICE_NS: f64 = 2e6;
 
 /// How long a trial of a method takes that has not been seen on such a pattern (for long), in
 /// predicted nanoseconds. Much less drowns in noise.
-const TRIAL_NS: f64 = 3e5;
+const TRIAL_NS: f64 = 1.5e5;
+
+/// How much longer slices and trials are for data that is not at hand: what was asked ahead must
+/// not run dry at the end of every slice.
+const COLD_FACTOR: f64 = 10.0;
 
 /// A method is tried if it is predicted to take no longer than this times the best. Predictions
 /// that are farther apart than that have not been found wrong.
@@ -28,6 +32,13 @@ const TRIAL_FACTOR: f64 = 1.8;
 
 /// A trial must leave enough to be won: the rest of the request is at least so many trials long.
 const TRIALS_MIN: f64 = 12.0;
+
+impl Shape {
+    /// By what to multiply the length of slices and trials.
+    fn pace(&self) -> f64 {
+        if self.warmth() == Warmth::Cold { COLD_FACTOR } else { 1.0 }
+    }
+}
 
 /// What a plan was expected to cost, to be compared with what it did.
 #[derive(Debug, Clone, PartialEq)]
@@ -120,18 +131,16 @@ impl Adaptive {
         self.corrections.observe(prediction, measured_ns);
     }
 
-    fn corrected(&self, shape: &Shape, candidate: &Candidate) -> f64 {
-        let method = candidate.strategy.method;
-        let factor = self.corrections.factor(shape, method, candidate.strategy.in_flight);
-        candidate.cost.total_ns() * factor
-    }
-
     /// The best candidate, unless another deserves a trial; and its expected time.
     fn choose<'c>(&self, shape: &Shape, all: &'c [Candidate]) -> (&'c Candidate, f64, bool) {
-        let priced = all.iter().map(|candidate| (candidate, self.corrected(shape, candidate)));
+        let factors = self.corrections.factors(shape);
+        let priced = all.iter().map(|candidate| {
+            let Strategy { method, in_flight, .. } = candidate.strategy;
+            (candidate, candidate.cost.total_ns() * factors.of(method, in_flight))
+        });
         let by_price = |a: &(_, f64), b: &(_, f64)| a.1.total_cmp(&b.1);
         let (best, best_ns) = priced.clone().min_by(by_price).expect("there is always one");
-        if self.steady || best_ns < TRIAL_NS * TRIALS_MIN {
+        if self.steady || best_ns < shape.pace() * TRIAL_NS * TRIALS_MIN {
             return (best, best_ns, false);
         }
         let due = priced.filter(|(candidate, ns)| {
@@ -162,12 +171,11 @@ impl Adaptive {
     ) -> Result<Plan<'a>> {
         let (chosen, ns, is_trial) = self.choose(&shape, all);
         let wanted = request.data.end - request.data.start;
-        let slice_ns = if is_trial { TRIAL_NS } else { SLICE_NS };
+        let slice_ns = shape.pace() * if is_trial { TRIAL_NS } else { SLICE_NS };
         let share = slice_ns / ns.max(1.0);
         let mut data_len = wanted;
-        // A rest that is not worth a plan of its own belongs to this one. When it is cold, what is
-        // asked ahead must not stop at every slice.
-        if share < 0.75 && request.warmth == Warmth::Warm {
+        // A rest that is not worth a plan of its own belongs to this one.
+        if share < 0.75 {
             let whole = ((wanted as f64 * share) as u64).max(1);
             // Slices end where blocks do, so that no block is split for being timed.
             let behind = (request.data.start % block + whole).checked_next_multiple_of(block);
@@ -194,8 +202,8 @@ impl Adaptive {
         let tuples = view.tuple_count().max(1);
         let block = view.size() / tuples;
         let shape = Shape::new(request, block, view.extent() / tuples - block);
-        let corrections = &self.corrections;
-        let weigh = |method: Method| corrections.factor(&shape, method, in_flight);
+        let factors = self.corrections.factors(&shape);
+        let weigh = |method: Method| factors.of(method, in_flight);
         let (groups, corrected) = self.rows.plan(view, &self.profile, request, in_flight, weigh)?;
         // What the model alone says of the same groups.
         let model = Cost {

@@ -1,7 +1,11 @@
 //! What an access costs: parameters, and time as a function of what is asked.
 
+mod fit;
+
+pub use fit::Sample;
+
 use crate::error::{Error, Result};
-use crate::group::Access;
+use crate::group::{Access, Method};
 
 /// What one request costs whoever makes it, wherever the data is. All times are in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,6 +30,9 @@ pub struct Device {
     pub in_flight_max: u32,
     /// Bytes that it moves at least, whatever is asked: a page, a read-ahead, an RPC.
     pub unit_bytes: u64,
+    /// Bytes that it fetches ahead at a time when blocks follow each other without leaving out a unit;
+    /// 0 when it does not.
+    pub read_ahead_bytes: u64,
     /// How many servers (I/O nodes) the file is striped over.
     pub servers: u32,
     /// Bytes on one server before the next comes; 0 for none.
@@ -84,6 +91,7 @@ impl Default for Profile {
                 byte_ns: 0.8,
                 in_flight_max: 32,
                 unit_bytes: 4096,
+                read_ahead_bytes: 128 << 10,
                 servers: 1,
                 stripe_bytes: 0,
                 write_behind: true,
@@ -182,20 +190,26 @@ impl Profile {
     }
 
     /// Nanoseconds that the device adds to one request for `bytes` at an unknown offset, when
-    /// `in_flight` are under way together.
+    /// `in_flight` are under way together, and the one before it began `stride` bytes earlier.
     #[must_use]
-    pub fn device_ns(&self, bytes: f64, in_flight: u32) -> f64 {
+    pub fn device_ns(&self, bytes: f64, stride: f64, in_flight: u32) -> f64 {
         let device = &self.device;
         let together = f64::from(in_flight.min(device.in_flight_max).max(1));
-        // Whole units, wherever in one the request begins.
-        let moved = bytes + device.unit_bytes.saturating_sub(1) as f64;
         // A request that spans stripes is served by several at once; several requests likewise.
         let spread = match device.stripe_bytes {
             0 => 1.0,
             stripe => 1.0 + bytes / stripe as f64,
         };
         let servers = (spread * together).min(f64::from(device.servers)).max(1.0);
-        device.latency_ns / together + moved * device.byte_ns / servers
+        let byte_ns = device.byte_ns / servers;
+        let ahead = device.read_ahead_bytes as f64;
+        if ahead > 0.0 && stride - bytes < device.unit_bytes as f64 && stride < ahead {
+            // All units are wanted, and many come with each request to the device.
+            return stride * (byte_ns + device.latency_ns / together / ahead);
+        }
+        // Whole units, wherever in one the request begins.
+        let moved = bytes + device.unit_bytes.saturating_sub(1) as f64;
+        device.latency_ns / together + moved * byte_ns
     }
 }
 
@@ -230,25 +244,20 @@ impl Profile {
         cost.call_ns + cost.page_ns * self.pages(bytes) + cost.byte_ns * bytes
     }
 
-    /// One read of `bytes`.
+    /// One read of `bytes` that has nothing to do with the one before.
     fn read_ns(&self, bytes: f64, now: &Circumstances) -> f64 {
         let device = match now.warmth {
             Warmth::Warm => 0.0,
-            Warmth::Cold => self.device_ns(bytes, now.in_flight),
+            Warmth::Cold => self.device_ns(bytes, f64::INFINITY, now.in_flight),
         };
         self.call_ns(Access::Read, bytes) + device
     }
 
-    /// One write of `bytes`; `read_before` says that the pages have just been read.
-    fn write_ns(&self, bytes: f64, now: &Circumstances, read_before: bool) -> f64 {
+    /// One write of `bytes` that have just been read.
+    fn write_back_ns(&self, bytes: f64, now: &Circumstances) -> f64 {
         let device = match (now.warmth, self.device.write_behind) {
-            (Warmth::Warm, _) => 0.0,
-            (Warmth::Cold, false) => self.device_ns(bytes, now.in_flight),
-            // A page that is written in part must be there: the first and the last.
-            (Warmth::Cold, true) if !read_before => {
-                self.device_ns(bytes.min(2.0 * self.page_bytes as f64), now.in_flight)
-            }
-            (Warmth::Cold, true) => 0.0,
+            (Warmth::Cold, false) => self.device_ns(bytes, f64::INFINITY, now.in_flight),
+            (Warmth::Cold, true) | (Warmth::Warm, _) => 0.0,
         };
         self.call_ns(Access::Write, bytes) + device
     }
@@ -257,13 +266,20 @@ impl Profile {
         if now.locked { self.lock_ns } else { 0.0 }
     }
 
-    /// Nanoseconds for one block of `bytes` by a call of its own.
+    /// Nanoseconds for one block of `bytes` by a call of its own, when the block before it began
+    /// `stride` bytes earlier.
     #[must_use]
-    pub fn each_ns(&self, bytes: f64, now: &Circumstances) -> f64 {
-        match now.access {
-            Access::Read => self.read_ns(bytes, now),
-            Access::Write => self.write_ns(bytes, now, false),
-        }
+    pub fn each_ns(&self, bytes: f64, stride: f64, now: &Circumstances) -> f64 {
+        let device = match (now.warmth, now.access) {
+            (Warmth::Warm, _) => 0.0,
+            // A page that is written in part must be there: the first and the last.
+            (Warmth::Cold, Access::Write) if self.device.write_behind => {
+                let wanted = bytes.min(2.0 * self.page_bytes as f64);
+                self.device_ns(wanted, stride - bytes + wanted, now.in_flight)
+            }
+            (Warmth::Cold, _) => self.device_ns(bytes, stride, now.in_flight),
+        };
+        self.call_ns(now.access, bytes) + device
     }
 
     /// Nanoseconds for a group that is carried through a window of at most `window_bytes`.
@@ -275,11 +291,31 @@ impl Profile {
         let write = match now.access {
             Access::Read => 0.0,
             Access::Write => {
-                self.write_ns(size.file, now, true) + self.lock(now)
+                self.write_back_ns(size.file, now) + self.lock(now)
                     - size.file * self.near_byte_ns(&self.write, window_bytes)
             }
         };
         copy + read + write
+    }
+
+    /// Nanoseconds for a group by a method: [`Profile::each_ns`] for each of its blocks, taken to be
+    /// alike, [`Profile::window_ns`] or [`Profile::vector_ns`].
+    #[must_use]
+    pub fn group_ns(
+        &self,
+        method: Method,
+        size: &Extents,
+        window_bytes: u64,
+        now: &Circumstances,
+    ) -> f64 {
+        match method {
+            Method::Each => {
+                let blocks = size.blocks.max(1.0);
+                blocks * self.each_ns(size.data / blocks, size.file / blocks, now)
+            }
+            Method::Window => self.window_ns(size, window_bytes, now),
+            Method::Vector => self.vector_ns(size, now),
+        }
     }
 
     /// Nanoseconds for a group that one vectored call carries.
@@ -290,7 +326,7 @@ impl Profile {
             + self.read_ns(size.file, now)
             + match now.access {
                 Access::Read => 0.0,
-                Access::Write => self.write_ns(size.file, now, true) + self.lock(now),
+                Access::Write => self.write_back_ns(size.file, now) + self.lock(now),
             }
     }
 }

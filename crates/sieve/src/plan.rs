@@ -34,6 +34,9 @@ pub struct Request {
     pub readable: bool,
     /// Whether vectored calls are to be had.
     pub vectored: bool,
+    /// Whether what will be wanted can be announced, and is then fetched while something else is
+    /// carried. Requests that are under way together otherwise need memory each.
+    pub announced: bool,
 }
 
 impl Request {
@@ -48,6 +51,7 @@ impl Request {
             locked: access == Access::Write,
             readable: true,
             vectored: true,
+            announced: false,
         }
     }
 

@@ -229,7 +229,7 @@ proptest! {
                 };
                 match group.method {
                     Method::Each =>
-                        blocks.iter().map(|block| profile.each_ns(block.len as f64, &now)).sum(),
+                        blocks.iter().map(|block| profile.each_ns(block.len as f64, f64::INFINITY, &now)).sum(),
                     Method::Window =>
                         profile.window_ns(&size, candidate.strategy.window_bytes, &now),
                     Method::Vector => profile.vector_ns(&size, &now),

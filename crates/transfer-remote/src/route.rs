@@ -59,6 +59,7 @@ pub(crate) fn measure(file: &ServedFile) -> client::Result<Profile> {
             byte_ns,
             in_flight_max: 128,
             unit_bytes: 1,
+            read_ahead_bytes: 0,
             servers: 1,
             stripe_bytes: 0,
             write_behind: false,

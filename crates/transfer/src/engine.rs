@@ -13,6 +13,11 @@ use crate::write::Writer;
 /// Predicted nanoseconds from which on it pays to ask whether the data is at hand.
 const PROBE_NS: f64 = 10_000.0;
 
+/// Predicted nanoseconds below which not every plan is timed, as the clock and the notes cost more
+/// than they teach; and of how many one is.
+const OBSERVE_NS: f64 = 4_000.0;
+const OBSERVE_ONE_OF: u32 = 8;
+
 /// What is locked while bytes are read in order to be written back.
 ///
 /// Locks bind those who lock: other writers through Sluice, ROMIO, whoever uses fcntl(2).
@@ -57,13 +62,19 @@ impl std::fmt::Debug for Planner {
 pub struct Engine {
     planner: Planner,
     locking: Locking,
+    /// How many plans there were.
+    plans: u32,
 }
 
 impl Engine {
     /// An engine that asks an aggregate function.
     #[must_use]
     pub fn with_function(function: impl Aggregate + Send + 'static) -> Self {
-        Self { planner: Planner::Function(Box::new(function)), locking: Locking::default() }
+        Self {
+            planner: Planner::Function(Box::new(function)),
+            locking: Locking::default(),
+            plans: 0,
+        }
     }
 
     /// An engine that plans by a cost model.
@@ -72,7 +83,7 @@ impl Engine {
     /// [`sieve::Error::Profile`].
     pub fn adaptive(profile: Profile) -> Result<Self> {
         let adaptive = Box::new(Adaptive::new(profile)?);
-        Ok(Self { planner: Planner::Adaptive(adaptive), locking: Locking::default() })
+        Ok(Self { planner: Planner::Adaptive(adaptive), locking: Locking::default(), plans: 0 })
     }
 
     /// One of the built-in ways by its name: `naive`, `romio`, `simple_pm`, `extent`, `scanfile` or
@@ -99,7 +110,7 @@ impl Engine {
     /// An engine around a planner that is there already.
     #[must_use]
     pub fn new(planner: Planner) -> Self {
-        Self { planner, locking: Locking::default() }
+        Self { planner, locking: Locking::default(), plans: 0 }
     }
 
     /// The same with other locks.
@@ -159,9 +170,11 @@ impl Engine {
                 );
                 read_groups(groups?, &mut reader)
             }
+            // A single block leaves nothing to decide.
+            Planner::Adaptive(_) if reader.is_one_block() => reader.one_block().map(|_| ()),
             Planner::Adaptive(adaptive) => {
                 let request = request(target, Access::Read, offset, len, buffer_bytes);
-                drive(adaptive, target, view, request, |plan| {
+                drive(adaptive, target, view, request, &mut self.plans, |plan| {
                     if plan.in_flight > 1 {
                         return reader.batch(&mut plan.groups, plan.in_flight);
                     }
@@ -215,10 +228,11 @@ impl Engine {
                 );
                 write_groups(groups?, &mut writer)
             }
+            Planner::Adaptive(_) if writer.is_one_block() => writer.one_block(),
             Planner::Adaptive(adaptive) => {
                 let mut request = request(target, Access::Write, offset, len, buffer_bytes);
                 request.locked = self.locking != Locking::SingleWriter;
-                drive(adaptive, target, view, request, |plan| {
+                drive(adaptive, target, view, request, &mut self.plans, |plan| {
                     for group in &mut plan.groups {
                         writer.group(&group, plan.in_flight)?;
                     }
@@ -265,6 +279,7 @@ fn request<T: Target + ?Sized>(
     Request {
         readable: access == Access::Read || target.is_readable(),
         vectored: target.is_vectored(),
+        announced: access == Access::Read && target.announces(),
         ..Request::new(access, offset..offset + len, buffer_bytes)
     }
 }
@@ -276,6 +291,7 @@ fn drive<T: Target + ?Sized>(
     target: &T,
     view: &FileView,
     mut request: Request,
+    plans: &mut u32,
     mut carry_out: impl FnMut(&mut Plan<'_>) -> Result<Progress>,
 ) -> Result<()> {
     while !request.data.is_empty() {
@@ -289,12 +305,17 @@ fn drive<T: Target + ?Sized>(
                 plan = adaptive.plan(view, &request)?;
             }
         }
-        let start = Instant::now();
+        *plans = plans.wrapping_add(1);
+        let is_worth_it =
+            plan.prediction.corrected_ns > OBSERVE_NS || plans.is_multiple_of(OBSERVE_ONE_OF);
+        let start = is_worth_it.then(Instant::now);
         let progress = carry_out(&mut plan)?;
         if progress == Progress::Ended {
             break;
         }
-        adaptive.observe(&plan.prediction, start.elapsed().as_nanos() as f64);
+        if let Some(start) = start {
+            adaptive.observe(&plan.prediction, start.elapsed().as_nanos() as f64);
+        }
         request.data.start += plan.data_len;
     }
     Ok(())

@@ -19,6 +19,8 @@
 //! that is not in the view, and makes the file no longer than its last wanted byte. The count that
 //! is returned is always a prefix of the data, all of which was carried.
 //!
+//! [`tune`] measures what the planner's parameters are found from.
+//!
 //! Whatever reads and writes at an offset is a [`Target`]: [`LocalFile`] is one, and a file at the
 //! other end of a connection, or a simulated one, can be another.
 #![forbid(unsafe_code)]
@@ -28,6 +30,7 @@ mod error;
 mod local;
 mod read;
 mod target;
+pub mod tune;
 mod write;
 
 pub use engine::{Engine, Locking, Planner};

@@ -12,7 +12,11 @@ use rustix::io::{Errno, ReadWriteFlags};
 use sieve::{Access, Warmth};
 
 use crate::error::{Error, Result};
-use crate::target::{LockKind, ReadRequest, Target, WriteRequest, read_full, write_full};
+use crate::target::{LockKind, Target, WriteRequest, write_full};
+
+/// In how many parts a range is cut to see which of their ends are in the page cache. Each look costs
+/// about as much as a small read.
+const PROBES: u64 = 6;
 
 /// An open file, known by its descriptor. Making one costs nothing; what it has to know of the
 /// descriptor it asks when it is needed.
@@ -58,14 +62,6 @@ impl<'fd> LocalFile<'fd> {
             }
         }
     }
-
-    /// Tells the kernel what will be wanted, so that the disk works on all of it at once:
-    /// posix_fadvise(2), `POSIX_FADV_WILLNEED`. A kernel that does not listen is no error.
-    fn announce(&self, offset: u64, len: usize) {
-        if let Some(len) = NonZeroU64::new(len as u64) {
-            let _ = rustix::fs::fadvise(self.fd, offset, Some(len), Advice::WillNeed);
-        }
-    }
 }
 
 impl Target for LocalFile<'_> {
@@ -97,22 +93,25 @@ impl Target for LocalFile<'_> {
         true
     }
 
-    fn read_batch(&self, reads: &mut [ReadRequest<'_>]) {
-        for read in reads.iter() {
-            self.announce(read.offset, read.buf.len());
-        }
-        for read in reads {
-            (read.done, read.errno) = read_full(self, read.offset, read.buf);
-        }
-    }
-
     fn write_batch(&self, writes: &mut [WriteRequest<'_>]) {
         // A page that is written in part has to be read: that is what can be asked for ahead.
         for write in writes.iter().filter(|_| self.is_readable()) {
-            self.announce(write.offset, write.data.len());
+            self.announce(write.offset..write.offset + write.data.len() as u64);
         }
         for write in writes {
             (write.done, write.errno) = write_full(self, write.offset, write.data);
+        }
+    }
+
+    fn announces(&self) -> bool {
+        true
+    }
+
+    /// Tells the kernel what will be wanted, so that the disk works on all of it at once:
+    /// posix_fadvise(2), `POSIX_FADV_WILLNEED`. A kernel that does not listen is no error.
+    fn announce(&self, file: Range<u64>) {
+        if let Some(len) = NonZeroU64::new(file.end.saturating_sub(file.start)) {
+            let _ = rustix::fs::fadvise(self.fd, file.start, Some(len), Advice::WillNeed);
         }
     }
 
@@ -133,8 +132,9 @@ impl Target for LocalFile<'_> {
     }
 
     fn warmth(&self, file: Range<u64>) -> Warmth {
+        // Read-ahead leaves islands: a few places, both ends among them.
         let last = file.end.saturating_sub(1).max(file.start);
-        let probes = [file.start, file.start + (last - file.start) / 2, last];
+        let mut probes = (0..=PROBES).map(|n| file.start + (last - file.start) / PROBES * n);
         let is_cold = |offset: u64| {
             let mut byte = [0u8; 1];
             let mut bufs = [IoSliceMut::new(&mut byte)];
@@ -143,7 +143,7 @@ impl Target for LocalFile<'_> {
             let read = rustix::io::preadv2(self.fd, &mut bufs, offset, ReadWriteFlags::NOWAIT);
             read == Err(Errno::AGAIN)
         };
-        if self.is_readable() && probes.into_iter().any(is_cold) {
+        if self.is_readable() && (probes.any(is_cold) || is_cold(last)) {
             Warmth::Cold
         } else {
             Warmth::Warm

@@ -55,6 +55,16 @@ impl<'a, T: Target + ?Sized> Reader<'a, T> {
         &mut self.out[from..from + len as usize]
     }
 
+    /// Whether all that is wanted is one piece of the file.
+    pub(crate) fn is_one_block(&self) -> bool {
+        self.runs.peek(u64::MAX).is_some_and(|run| run.len == self.runs.left())
+    }
+
+    /// All that is left, as the one block that it is.
+    pub(crate) fn one_block(&mut self) -> Result<Progress> {
+        self.each(self.runs.at() + self.runs.left())
+    }
+
     pub(crate) fn group(&mut self, group: &Group) -> Result<Progress> {
         match group.method {
             Method::Each => self.each(group.data.end),
@@ -166,13 +176,48 @@ impl<'a, T: Target + ?Sized> Reader<'a, T> {
     ) -> Result<Progress> {
         let mut groups = groups.peekable();
         let mut ahead = self.runs.clone();
+        let in_flight = in_flight.max(1) as usize;
+        if self.target.announces() {
+            return self.announced(&mut groups, &mut ahead, in_flight);
+        }
         while groups.peek().is_some() {
-            let batch = self.gather_batch(&mut groups, &mut ahead, in_flight.max(1) as usize)?;
+            let batch = self.gather_batch(&mut groups, &mut ahead, in_flight)?;
             if self.run_batch(&batch)? == Progress::Ended {
                 return Ok(Progress::Ended);
             }
         }
         Ok(Progress::Going)
+    }
+
+    /// Reads pieces one after the other, each announced long before: while one half of what may be
+    /// under way is read, the other is fetched.
+    fn announced(
+        &mut self,
+        groups: &mut std::iter::Peekable<&mut dyn Iterator<Item = Group>>,
+        ahead: &mut Runs<'a>,
+        in_flight: usize,
+    ) -> Result<Progress> {
+        let half = in_flight.div_ceil(2);
+        let mut current = Vec::new();
+        loop {
+            let next = self.gather_batch(groups, ahead, half)?;
+            for piece in &next {
+                self.target.announce(piece.offset..piece.offset + piece.span);
+            }
+            let is_last = next.is_empty() && groups.peek().is_none();
+            for piece in std::mem::replace(&mut current, next) {
+                let progress = match &piece.group {
+                    Some(group) => self.group(group)?,
+                    None => self.each(self.runs.at() + piece.data)?,
+                };
+                if progress == Progress::Ended {
+                    return Ok(Progress::Ended);
+                }
+            }
+            if is_last {
+                return Ok(Progress::Going);
+            }
+        }
     }
 
     /// The requests that fit into one batch, in the order of the data.
@@ -183,6 +228,8 @@ impl<'a, T: Target + ?Sized> Reader<'a, T> {
         requests_max: usize,
     ) -> Result<Vec<Piece>> {
         let mut batch = Vec::with_capacity(requests_max);
+        // What is announced is read later, through all of the buffer.
+        let announces = self.target.announces();
         let mut room = self.buffer.len() as u64;
         while let Some(group) = groups.peek()
             && batch.len() < requests_max
@@ -194,25 +241,25 @@ impl<'a, T: Target + ?Sized> Reader<'a, T> {
                     continue;
                 };
                 let (offset, len) = (run.file, run.len);
-                batch.push(Piece { offset, span: len, data: len, in_buffer: false });
+                batch.push(Piece { offset, span: len, data: len, group: None });
                 ahead.advance(len);
                 continue;
             }
             let span = group.file_len();
-            if span > room {
+            if span > room && !announces {
                 if batch.is_empty() {
                     let buffer = self.buffer.len() as u64;
                     return Err(Error::BufferTooSmall { span, buffer });
                 }
                 break;
             }
-            room -= span;
+            room = room.saturating_sub(span);
             let data = data_end - ahead.at();
-            batch.push(Piece { offset: group.file.start, span, data, in_buffer: true });
             while let Some(run) = ahead.peek(data_end - ahead.at()) {
                 ahead.advance(run.data());
             }
-            groups.next();
+            let offset = group.file.start;
+            batch.push(Piece { offset, span, data, group: groups.next() });
         }
         Ok(batch)
     }
@@ -223,7 +270,7 @@ impl<'a, T: Target + ?Sized> Reader<'a, T> {
         let mut reads = Vec::with_capacity(batch.len());
         for piece in batch {
             let place = out.split_off_mut(..piece.data as usize).expect("as long as the data");
-            let buf = if piece.in_buffer {
+            let buf = if piece.group.is_some() {
                 buffer.split_off_mut(..piece.span as usize).expect("as much as there is room")
             } else {
                 place
@@ -234,13 +281,13 @@ impl<'a, T: Target + ?Sized> Reader<'a, T> {
         let results: Vec<_> = reads.into_iter().map(|read| (read.done, read.errno)).collect();
         let mut at = 0;
         for (piece, (done, errno)) in batch.iter().zip(results) {
-            let progress = if piece.in_buffer {
+            let progress = if piece.group.is_some() {
                 self.scatter(self.runs.at() + piece.data, piece.offset, at, done)
             } else {
                 self.runs.advance(done as u64);
                 if (done as u64) < piece.data { Progress::Ended } else { Progress::Going }
             };
-            if piece.in_buffer {
+            if piece.group.is_some() {
                 at += piece.span as usize;
             }
             if progress == Progress::Ended {
@@ -262,8 +309,8 @@ struct Piece {
     span: u64,
     /// Bytes of data.
     data: u64,
-    /// Whether it goes through the buffer.
-    in_buffer: bool,
+    /// The group that goes through the buffer; none for a block that goes straight to its place.
+    group: Option<Group>,
 }
 
 /// The first part of a run that lies before `end`: whole blocks, or else a part of the first.

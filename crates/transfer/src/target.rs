@@ -100,6 +100,17 @@ pub trait Target {
         }
     }
 
+    /// Whether [`Target::announce`] does anything.
+    fn announces(&self) -> bool {
+        false
+    }
+
+    /// Says that a range will be read soon, so that it can be fetched while others are read. Then
+    /// requests that are under way together need no memory of their own.
+    fn announce(&self, file: Range<u64>) {
+        let _ = file;
+    }
+
     /// Whether an access of no bytes would be allowed, and whether the file can do this at all.
     ///
     /// # Errors

@@ -75,6 +75,19 @@ impl<'a, T: Target + ?Sized> Writer<'a, T> {
         self.runs.at() - self.start
     }
 
+    /// Whether all that is to be written is one piece of the file.
+    pub(crate) fn is_one_block(&self) -> bool {
+        self.runs.peek(u64::MAX).is_some_and(|run| run.len == self.runs.left())
+    }
+
+    /// All that is left, as the one block that it is.
+    pub(crate) fn one_block(&mut self) -> Result<()> {
+        let data = self.runs.at()..self.runs.at() + self.runs.left();
+        let start = self.runs.peek(1).map_or(0, |run| run.file);
+        let file = start..start + self.runs.left();
+        self.each_locked(&Group { data, file, method: Method::Each }, 1)
+    }
+
     /// What is to be written from here on.
     fn rest(&self) -> &'a [u8] {
         &self.data[(self.runs.at() - self.start) as usize..]

@@ -18,6 +18,9 @@ const DEARER: f64 = 0.25;
 /// How much less all this weighs for what a method does on patterns of any shape.
 const ELSEWHERE: f64 = 0.4;
 
+/// How much of what makes the methods slow that were seen is expected to make another one slow.
+const COMMON: f64 = 0.5;
+
 /// No observation moves a factor beyond this or its inverse: a plan that took a thousand times as
 /// long met something that is not about the plan.
 const FACTOR_MAX: f64 = 30.0;
@@ -44,8 +47,29 @@ impl Shape {
     }
 }
 
-type Key = (Shape, Method, bool);
-type Arm = (Access, Warmth, Method, bool);
+impl Shape {
+    pub(super) fn warmth(&self) -> Warmth {
+        self.warmth
+    }
+}
+
+/// One way to carry out an access, as far as its errors are told apart: a method, with one request
+/// or with several under way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Arm(usize);
+
+impl Arm {
+    const COUNT: usize = 6;
+
+    fn new(method: Method, in_flight: u32) -> Self {
+        let method = match method {
+            Method::Each => 0,
+            Method::Window => 1,
+            Method::Vector => 2,
+        };
+        Self(2 * method + usize::from(in_flight > 1))
+    }
+}
 
 /// A running mean of measured over predicted.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -70,19 +94,37 @@ impl Ratio {
     }
 }
 
-/// Factors by which predictions are multiplied, by shape and method where such a one has been
-/// seen, by method else.
+type Ratios = [Option<Ratio>; Arm::COUNT];
+
+/// Factors by which predictions for one shape are multiplied.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Factors([f64; Arm::COUNT]);
+
+impl Factors {
+    /// The one for a method with so many requests under way.
+    #[must_use]
+    pub fn of(&self, method: Method, in_flight: u32) -> f64 {
+        self.0[Arm::new(method, in_flight).0]
+    }
+}
+
+/// What was observed, by shape and method where such a one has been seen, by method else.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Corrections {
-    shapes: HashMap<Key, Ratio>,
-    arms: HashMap<Arm, Ratio>,
+    shapes: HashMap<Shape, Ratios>,
+    /// By access and warmth.
+    elsewhere: [[Ratios; 2]; 2],
     /// How many observations there were.
     now: u64,
 }
 
 impl Corrections {
-    fn key(shape: &Shape, method: Method, in_flight: u32) -> Key {
-        (*shape, method, in_flight > 1)
+    fn known(&self, shape: &Shape, method: Method, in_flight: u32) -> Option<&Ratio> {
+        self.shapes.get(shape)?[Arm::new(method, in_flight).0].as_ref()
+    }
+
+    fn group(shape: &Shape) -> (usize, usize) {
+        (usize::from(shape.access == Access::Write), usize::from(shape.warmth == Warmth::Cold))
     }
 
     /// Whether it is time to try the method on such patterns: it never was, or was long ago
@@ -90,23 +132,32 @@ impl Corrections {
     /// ever.
     #[must_use]
     pub fn is_due(&self, shape: &Shape, method: Method, in_flight: u32) -> bool {
-        let known = self.shapes.get(&Self::key(shape, method, in_flight));
+        let known = self.known(shape, method, in_flight);
         known.is_none_or(|ratio| self.now - ratio.at > TRY_AGAIN << ratio.count.min(4))
     }
 
     /// Whether the method has been seen on such patterns.
     #[must_use]
     pub fn has_seen(&self, shape: &Shape, method: Method, in_flight: u32) -> bool {
-        self.shapes.contains_key(&Self::key(shape, method, in_flight))
+        self.known(shape, method, in_flight).is_some()
     }
 
-    /// By what to multiply the model's prediction; 1 when nothing is known.
+    /// By what to multiply the model's predictions for patterns of a shape; 1 where nothing is
+    /// known.
     #[must_use]
-    pub fn factor(&self, shape: &Shape, method: Method, in_flight: u32) -> f64 {
-        let arm = (shape.access, shape.warmth, method, in_flight > 1);
-        let known =
-            self.shapes.get(&Self::key(shape, method, in_flight)).or_else(|| self.arms.get(&arm));
-        known.map_or(1.0, |ratio| ratio.log.exp())
+    pub fn factors(&self, shape: &Shape) -> Factors {
+        let (access, warmth) = Self::group(shape);
+        let mut logs =
+            self.elsewhere[access][warmth].map(|ratio| ratio.map_or(0.0, |ratio| ratio.log));
+        if let Some(seen) = self.shapes.get(shape) {
+            // What makes all of the seen methods slow, makes the others so: a busy machine, most often.
+            let common = seen.iter().flatten().map(|ratio| ratio.log).fold(f64::INFINITY, f64::min);
+            let common = if common.is_finite() { COMMON * common.max(0.0) } else { 0.0 };
+            for (log, seen) in logs.iter_mut().zip(seen) {
+                *log = seen.map_or(log.max(common), |ratio| ratio.log);
+            }
+        }
+        Factors(logs.map(f64::exp))
     }
 
     /// Takes note that a plan took `measured_ns`. What is no time at all is not noted.
@@ -125,9 +176,12 @@ impl Corrections {
         self.now += 1;
         let now = self.now;
         let fresh = Ratio { log: 0.0, count: 0, at: now };
-        self.shapes.entry(Self::key(shape, method, *in_flight)).or_insert(fresh).add(log, now, 1.0);
-        let arm = (shape.access, shape.warmth, method, *in_flight > 1);
-        self.arms.entry(arm).or_insert(fresh).add(log, now, ELSEWHERE);
+        let arm = Arm::new(method, *in_flight).0;
+        let seen = self.shapes.entry(*shape).or_default();
+        seen[arm].get_or_insert(fresh).add(log, now, 1.0);
+        let (access, warmth) = Self::group(shape);
+        let elsewhere = &mut self.elsewhere[access][warmth][arm];
+        elsewhere.get_or_insert(fresh).add(log, now, ELSEWHERE);
     }
 }
 
@@ -150,7 +204,8 @@ mod tests {
         for _ in 0..20 {
             corrections.observe(&each, 2000.0);
         }
-        let factor = |corrections: &Corrections| corrections.factor(&each.shape, Method::Each, 1);
+        let factor =
+            |corrections: &Corrections| corrections.factors(&each.shape).of(Method::Each, 1);
         assert!((factor(&corrections) - 2.0).abs() < 0.05, "{}", factor(&corrections));
         corrections.observe(&each, 20_000.0);
         assert!(factor(&corrections) < 4.0);
@@ -168,13 +223,25 @@ mod tests {
         let small = prediction(8, Method::Window, 1000.0);
         let large = prediction(100_000, Method::Window, 1000.0);
         corrections.observe(&small, 500.0);
-        assert!(corrections.factor(&small.shape, Method::Window, 1) < 0.7);
-        let elsewhere = corrections.factor(&large.shape, Method::Window, 1);
+        assert!(corrections.factors(&small.shape).of(Method::Window, 1) < 0.7);
+        let elsewhere = corrections.factors(&large.shape).of(Method::Window, 1);
         assert!(elsewhere > 0.7 && elsewhere < 1.0, "{elsewhere}");
-        assert_eq!(corrections.factor(&small.shape, Method::Each, 1), 1.0);
-        assert_eq!(corrections.factor(&small.shape, Method::Window, 8), 1.0);
+        assert_eq!(corrections.factors(&small.shape).of(Method::Each, 1), 1.0);
+        assert_eq!(corrections.factors(&small.shape).of(Method::Window, 8), 1.0);
         assert!(corrections.has_seen(&small.shape, Method::Window, 1));
         assert!(!corrections.has_seen(&large.shape, Method::Window, 1));
+    }
+
+    #[test]
+    fn a_busy_machine_does_not_make_the_unknown_look_better() {
+        let mut corrections = Corrections::default();
+        let each = prediction(8, Method::Each, 1000.0);
+        for _ in 0..20 {
+            corrections.observe(&each, 4000.0);
+        }
+        let factors = corrections.factors(&each.shape);
+        assert!(factors.of(Method::Window, 1) > 1.7, "{factors:?}");
+        assert!(factors.of(Method::Window, 1) < factors.of(Method::Each, 1));
     }
 
     #[test]
@@ -208,6 +275,6 @@ mod tests {
         corrections.observe(&Prediction { model, ..each.clone() }, 9000.0);
         assert_eq!(corrections, Corrections::default());
         corrections.observe(&each, 1e12);
-        assert!(corrections.factor(&each.shape, Method::Each, 1) <= FACTOR_MAX);
+        assert!(corrections.factors(&each.shape).of(Method::Each, 1) <= FACTOR_MAX);
     }
 }

@@ -12,11 +12,11 @@
 //! those starts that the window still reaches: the minimum of a sliding window, which costs the same
 //! for each block however many the window holds.
 
-use std::ops::Range;
-
 mod linear;
 
-use linear::{Each, Linear, float};
+use std::ops::Range;
+
+use linear::{Each, Linear};
 
 use super::{Cost, Request, VECTOR_BLOCKS_MAX};
 use crate::Result;
@@ -27,6 +27,9 @@ use crate::view::{Block, FileView};
 /// How many blocks are planned together. What is cut between two such rows may be cut badly, so
 /// the last group of each is planned again with the next.
 const ROW_BLOCKS: usize = 4096;
+
+/// For how many rows a limit that was reached is taken for granted.
+const LIMITED_ROWS: u64 = 16;
 
 /// The starts from which a group may reach the block at hand, cheapest first: a queue that only
 /// ever loses its first while it grows at its end, in one piece of memory.
@@ -118,6 +121,9 @@ pub struct IntervalPlanner {
     best: Vec<Best>,
     windows: Starts,
     vectors: Starts,
+    /// How many rows were planned, and up to which one windows are expected to reach their limit.
+    rows: u64,
+    limited_until: u64,
 }
 
 impl IntervalPlanner {
@@ -152,7 +158,9 @@ impl IntervalPlanner {
         weigh: &impl Fn(Method) -> f64,
     ) {
         let now = request.circumstances(in_flight);
-        let window_bytes = request.buffer_bytes / u64::from(in_flight.max(1)).min(8);
+        // Windows under way together share the buffer.
+        let sharers = if request.announced { 1 } else { u64::from(in_flight.clamp(1, 8)) };
+        let window_bytes = request.buffer_bytes / sharers;
         let origin = self.blocks.first().map_or(0, |block| block.file);
         let device = &profile.device;
         // A request to a further server costs about what one to the first does, though they wait
@@ -176,11 +184,8 @@ impl IntervalPlanner {
         let window = scaled(window, weigh(Method::Window));
         let vector = Linear::of(|size| profile.vector_ns(size, &now), stripes, origin);
         let vector = scaled(vector, weigh(Method::Vector));
-        let each_by = weigh(Method::Each);
-        let each_fixed = profile.each_ns(1.0, &now);
-        let each_slope = (profile.each_ns(4097.0, &now) - each_fixed) / 4096.0;
         let sieves = request.can_sieve();
-        let vectors = sieves && request.vectored && in_flight == 1;
+        let vectors = sieves && request.vectored && (in_flight == 1 || request.announced);
 
         let vectors = vectors && {
             // A vectored call may only win where naming two places in memory is cheaper than a
@@ -189,15 +194,34 @@ impl IntervalPlanner {
             let gain = window.each(len_max) - vector.each(len_max);
             gain > 0.0 || 2.0 * gain > vector.fixed - window.fixed
         };
-        let each = Each { fixed: each_fixed * each_by, slope: each_slope * each_by };
+        let each = Each::of(profile, &now, weigh(Method::Each));
+        // A row of a pattern that once reached the buffer's limit will do so again.
+        self.rows += 1;
+        if self.rows < self.limited_until {
+            self.fill_any(sieves, vectors, each, window, vector, window_bytes);
+            return;
+        }
         let done = match (sieves, vectors) {
             (false, _) => false,
             (true, false) => self.fill_unlimited::<false>(each, window, vector, window_bytes),
             (true, true) => self.fill_unlimited::<true>(each, window, vector, window_bytes),
         };
-        if done {
-            return;
+        if !done {
+            self.limited_until = self.rows + LIMITED_ROWS;
+            self.fill_any(sieves, vectors, each, window, vector, window_bytes);
         }
+    }
+
+    /// The dynamic program with a queue.
+    fn fill_any(
+        &mut self,
+        sieves: bool,
+        vectors: bool,
+        each: Each<'_>,
+        window: Linear,
+        vector: Linear,
+        window_bytes: u64,
+    ) {
         match (sieves, vectors) {
             (false, _) => self.fill::<false, false>(each, window, vector, window_bytes),
             (true, false) => self.fill::<true, false>(each, window, vector, window_bytes),
@@ -209,7 +233,7 @@ impl IntervalPlanner {
     /// so far, and no queue is needed. False, with nothing done, when that is ever out of reach.
     fn fill_unlimited<const VECTORS: bool>(
         &mut self,
-        each: Each,
+        each: Each<'_>,
         window: Linear,
         vector: Linear,
         window_bytes: u64,
@@ -221,6 +245,7 @@ impl IntervalPlanner {
         let (mut before, mut window_sum, mut vector_sum) = (0.0, 0.0, 0.0);
         let nowhere = Start { ns: f64::INFINITY, file: u64::MAX, number: u32::MAX };
         let (mut windows, mut vectors) = (nowhere, nowhere);
+        let mut last = 0;
         for (number, block) in (0u32..).zip(blocks.iter()) {
             let file = block.file - origin;
             let end = file + block.len;
@@ -232,17 +257,18 @@ impl IntervalPlanner {
                 return false;
             }
             // Selections rather than branches: which way they go is anybody's guess.
-            let ns = before + each.fixed + each.slope * float(block.len - 1);
+            let ns = before + each.ns(block.len, file - last);
+            last = file;
             let mut choice = Best { ns, start: number, method: Method::Each };
-            let start = Start { ns: before - window.start(file) - window_sum, file, number };
+            let start = Start { ns: before - (window.start(file) + window_sum), file, number };
             window_sum += window.each(block.len);
-            let ns = windows.ns + window.fixed + window.end(end) + window_sum;
+            let ns = windows.ns + (window.fixed + window.end(end) + window_sum);
             choice = choice.or(Best { ns, start: windows.number, method: Method::Window });
             windows = windows.or(start);
             if VECTORS {
-                let start = Start { ns: before - vector.start(file) - vector_sum, file, number };
+                let start = Start { ns: before - (vector.start(file) + vector_sum), file, number };
                 vector_sum += vector.each(block.len);
-                let ns = vectors.ns + vector.fixed + vector.end(end) + vector_sum;
+                let ns = vectors.ns + (vector.fixed + vector.end(end) + vector_sum);
                 choice = choice.or(Best { ns, start: vectors.number, method: Method::Vector });
                 vectors = vectors.or(start);
             }
@@ -255,12 +281,12 @@ impl IntervalPlanner {
     /// The dynamic program itself, with or without groups of either kind.
     fn fill<const WINDOWS: bool, const VECTORS: bool>(
         &mut self,
-        each: Each,
+        each: Each<'_>,
         window: Linear,
         vector: Linear,
         window_bytes: u64,
     ) {
-        let Self { blocks, best, windows, vectors } = self;
+        let Self { blocks, best, windows, vectors, .. } = self;
         let origin = blocks.first().map_or(0, |block| block.file);
         windows.clear();
         vectors.clear();
@@ -268,18 +294,20 @@ impl IntervalPlanner {
         let mut before = 0.0;
         best.push(Best { ns: before, start: 0, method: Method::Each });
         let (mut window_sum, mut vector_sum) = (0.0, 0.0);
+        let mut last = 0;
         for (number, block) in (0u32..).zip(blocks.iter()) {
             let file = block.file - origin;
             let end = file + block.len;
             let reach = end.saturating_sub(window_bytes);
-            let ns = before + each.fixed + each.slope * float(block.len - 1);
+            let ns = before + each.ns(block.len, file - last);
+            last = file;
             let mut choice = Best { ns, start: number, method: Method::Each };
             // A group of one is what `choice` is already: a block is no start for itself.
             if WINDOWS {
-                let ns = before - window.start(file) - window_sum;
+                let ns = before - (window.start(file) + window_sum);
                 window_sum += window.each(block.len);
                 if let Some(start) = windows.best(reach, 0) {
-                    let ns = start.ns + window.fixed + window.end(end) + window_sum;
+                    let ns = start.ns + (window.fixed + window.end(end) + window_sum);
                     if ns < choice.ns {
                         choice = Best { ns, start: start.number, method: Method::Window };
                     }
@@ -287,11 +315,11 @@ impl IntervalPlanner {
                 windows.push(Start { ns, file, number });
             }
             if VECTORS {
-                let ns = before - vector.start(file) - vector_sum;
+                let ns = before - (vector.start(file) + vector_sum);
                 vector_sum += vector.each(block.len);
                 let number_min = (number + 1).saturating_sub(VECTOR_BLOCKS_MAX as u32);
                 if let Some(start) = vectors.best(reach, number_min) {
-                    let ns = start.ns + vector.fixed + vector.end(end) + vector_sum;
+                    let ns = start.ns + (vector.fixed + vector.end(end) + vector_sum);
                     if ns < choice.ns {
                         choice = Best { ns, start: start.number, method: Method::Vector };
                     }

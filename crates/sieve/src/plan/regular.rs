@@ -35,6 +35,18 @@ struct Joined {
 }
 
 impl Pattern<'_> {
+    /// From the start of a block to that of the next, in bytes: which share of the blocks has which
+    /// distance.
+    fn strides(&self) -> impl Iterator<Item = (f64, f64)> {
+        let endless = Level { count: u64::MAX, hole: self.tail };
+        let mut rest = 1.0;
+        self.levels.iter().copied().chain([endless]).map(move |level| {
+            let here = rest * (1.0 - 1.0 / level.count as f64);
+            rest /= level.count as f64;
+            (here, (self.block + level.hole) as f64)
+        })
+    }
+
     /// The levels, from the inside out, of what hangs together over holes of at most `span_max` in
     /// a request for `blocks_max` blocks.
     fn joined(&self, span_max: u64, blocks_max: f64) -> Vec<Joined> {
@@ -110,7 +122,12 @@ pub fn candidates(
     let depths = if together > 1 { &[1, together][..] } else { &[1][..] };
     let mut found = Vec::with_capacity(16);
     for in_flight in depths {
-        let ns = blocks * profile.each_ns(block, &request.circumstances(*in_flight));
+        let now = request.circumstances(*in_flight);
+        let mut one = 0.0;
+        for (share, stride) in pattern.strides() {
+            one += share * profile.each_ns(block, stride, &now);
+        }
+        let ns = blocks * one;
         let strategy = Strategy::each(*in_flight);
         found.push(Candidate { strategy, cost: Cost::of(Method::Each, ns) });
     }
@@ -136,16 +153,21 @@ pub fn candidates(
                 let size = Extents { data: size.blocks * block, ..size };
                 let number = blocks / size.blocks;
                 for in_flight in depths {
-                    // Windows share the buffer, so that there are only so many at a time.
-                    let room = request.buffer_bytes / window_bytes;
-                    if *in_flight > 1 && (room < 2 || method == Method::Vector) {
+                    // Windows under way together share the buffer, so that there are only so many.
+                    let room = match request.announced {
+                        true => u64::from(u32::MAX),
+                        false => request.buffer_bytes / window_bytes,
+                    };
+                    let shared = *in_flight > 1 && !request.announced;
+                    if shared && (room < 2 || method == Method::Vector) {
                         continue;
                     }
                     let in_flight = (*in_flight).min(u32::try_from(room).unwrap_or(u32::MAX));
+                    let memory = if shared { u64::from(in_flight) } else { 1 } * window_bytes;
                     let now = request.circumstances(in_flight);
                     let one = match method {
                         Method::Vector => profile.vector_ns(&size, &now),
-                        _ => profile.window_ns(&size, window_bytes, &now),
+                        _ => profile.window_ns(&size, memory, &now),
                     };
                     let stripe = profile.device.stripe_bytes;
                     let align = if stripe > 0 && window_bytes >= stripe { stripe } else { 0 };

@@ -16,6 +16,7 @@ pub(crate) struct Memory {
     random: RefCell<Random>,
     warmth: Warmth,
     vectored: bool,
+    announces: bool,
     /// Whether counts are short now and then.
     short: bool,
     /// No byte at or behind this offset can be written.
@@ -33,12 +34,14 @@ pub(crate) struct Memory {
     /// Calls with several places in memory, and batches of several requests.
     pub(crate) vectored_calls: Cell<u32>,
     pub(crate) batches: Cell<u32>,
+    pub(crate) announced: Cell<u32>,
 }
 
 impl Memory {
     pub(crate) fn new(content: Vec<u8>, warmth: Warmth, random: &mut Random) -> Self {
         Self {
             vectored: random.one_in(2),
+            announces: random.one_in(2),
             short: random.one_in(2),
             random: RefCell::new(random.fork()),
             ..Self::plain(content, warmth)
@@ -52,6 +55,7 @@ impl Memory {
             random: RefCell::new(Random::new(0)),
             warmth,
             vectored: true,
+            announces: false,
             short: false,
             full_at: Cell::new(u64::MAX),
             broken_at: Cell::new(u64::MAX),
@@ -64,6 +68,7 @@ impl Memory {
             writes: Cell::new(0),
             vectored_calls: Cell::new(0),
             batches: Cell::new(0),
+            announced: Cell::new(0),
         }
     }
 
@@ -166,6 +171,15 @@ impl Target for Memory {
 
     fn is_vectored(&self) -> bool {
         self.vectored
+    }
+
+    fn announces(&self) -> bool {
+        self.announces
+    }
+
+    fn announce(&self, file: Range<u64>) {
+        assert!(self.announces && file.start < file.end);
+        self.announced.set(self.announced.get() + 1);
     }
 
     fn is_readable(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The model's costs, taken apart into what depends on a group's start, its end and its blocks.
 
-use crate::model::Extents;
+use crate::model::{Circumstances, Extents, Profile, Warmth};
 
 /// What a group through one buffer costs, taken apart: `fixed` once, `slope` for each byte that it
 /// spans, and for each block and byte of data.
@@ -17,11 +17,35 @@ pub(super) struct Linear {
     pub(super) origin: u64,
 }
 
-/// What a block by itself costs: `fixed` for one byte, `slope` for each further.
+/// What a block by itself costs: `fixed` for one byte and `slope` for each further; what the device
+/// adds to that depends on the distance of the block before.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Each {
-    pub(super) fixed: f64,
-    pub(super) slope: f64,
+pub(super) struct Each<'a> {
+    fixed: f64,
+    slope: f64,
+    factor: f64,
+    /// Where the device is asked.
+    cold: Option<(&'a Profile, Circumstances)>,
+}
+
+impl<'a> Each<'a> {
+    /// All of it multiplied by `factor`.
+    pub(super) fn of(profile: &'a Profile, now: &Circumstances, factor: f64) -> Self {
+        let warm = Circumstances { warmth: Warmth::Warm, ..*now };
+        let fixed = factor * profile.each_ns(1.0, 1.0, &warm);
+        let slope = (factor * profile.each_ns(4097.0, 4097.0, &warm) - fixed) / 4096.0;
+        let cold = (now.warmth == Warmth::Cold).then_some((profile, *now));
+        Self { fixed, slope, factor, cold }
+    }
+
+    /// A block of `len` bytes that begins `stride` bytes after the one before.
+    #[inline]
+    pub(super) fn ns(&self, len: u64, stride: u64) -> f64 {
+        match &self.cold {
+            None => self.fixed + self.slope * float(len - 1),
+            Some((profile, now)) => self.factor * profile.each_ns(float(len), float(stride), now),
+        }
+    }
 }
 
 /// File offsets are no more than 63 bits, and signed numbers are the ones that convert in one

@@ -16,7 +16,9 @@ fn cost_of(profile: &Profile, request: &Request, blocks: &[Block], method: Metho
     let data: u64 = blocks.iter().map(|block| block.len).sum();
     let size = Extents { file: file as f64, data: data as f64, blocks: blocks.len() as f64 };
     match method {
-        Method::Each => (blocks.len() == 1).then(|| profile.each_ns(data as f64, &now)),
+        Method::Each => {
+            (blocks.len() == 1).then(|| profile.each_ns(data as f64, f64::INFINITY, &now))
+        }
         _ if !request.can_sieve() || file > request.buffer_bytes || blocks.len() < 2 => None,
         Method::Window => Some(profile.window_ns(&size, request.buffer_bytes, &now)),
         Method::Vector if !request.vectored => None,
