@@ -90,13 +90,16 @@ impl RemoteFile {
         self.core.flush()
     }
 
-    /// Flushes and makes data, and unless `data_only` attributes, durable.
+    /// Flushes and makes data, and unless `data_only` attributes, durable. What was cached is
+    /// forgotten: programs that agree on a time (MPI-4.1 §14.6.1: sync, barrier, sync) see each
+    /// other's data after it.
     ///
     /// # Errors
     /// As fsync(2), and those of earlier writes.
     pub fn sync(&self, data_only: bool) -> Result<()> {
         let written = self.core.flush();
         let synced = self.handle().sync(data_only);
+        self.core.lock().forget_reads();
         written.and(synced)
     }
 

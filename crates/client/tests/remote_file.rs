@@ -74,6 +74,19 @@ fn who_comes_again_at_the_end_sees_the_file_grow() {
 }
 
 #[test]
+fn who_syncs_sees_what_others_wrote_before() {
+    let (service, session) = service(b"");
+    let file = open(&session, "file", OpenFlags::READ_WRITE);
+    assert_eq!(file.write_at(b"8 bytes.", 0), Ok(8));
+    file.sync(false).expect("sync");
+    assert_eq!(read(&file, 0, 99), b"8 bytes.");
+    service.put("file", b"SIXTEEN BYTES...");
+    file.sync(false).expect("sync");
+    assert_eq!(file.size(), Ok(16));
+    assert_eq!(read(&file, 0, 99), b"SIXTEEN BYTES...");
+}
+
+#[test]
 fn a_file_that_became_shorter_ends_where_it_ends() {
     let (service, session) = service(&bytes(MIB));
     let file = open(&session, "file", OpenFlags::empty());
