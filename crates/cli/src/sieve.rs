@@ -2,6 +2,7 @@
 
 mod bench;
 mod explain;
+mod page;
 mod parameters;
 mod tune;
 
@@ -17,6 +18,7 @@ pub(crate) fn sieve(command: &Sieve, in_force: &dyn Fn() -> Result<InForce>) -> 
         Sieve::Explain(args) => explain::explain(args, in_force),
         Sieve::Bench(args) => bench::bench(args, in_force),
         Sieve::Tune(args) => tune::tune(args, in_force),
-        _ => anyhow::bail!("not yet"),
+        Sieve::Page(args) => page::page(args),
+        Sieve::Learn(args) => page::learn(args),
     }
 }

@@ -183,6 +183,9 @@ pub(crate) struct Bench {
     /// No further round of a pattern is begun after so long
     #[arg(long, value_name = "SECONDS", default_value = "5")]
     pub(crate) cell_seconds: f64,
+    /// Shares so much time among the patterns; each method still has a turn on each
+    #[arg(long, value_name = "SECONDS", conflicts_with = "simulate")]
+    pub(crate) seconds: Option<f64>,
     /// Measure on a simulated cluster, in virtual time
     #[arg(long, value_name = "CLUSTER", value_enum)]
     pub(crate) simulate: Option<ClusterName>,

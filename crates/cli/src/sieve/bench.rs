@@ -23,7 +23,7 @@ use serde::Serialize;
 use sieve::{Access, Warmth};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use super::parameters;
+use super::{page, parameters};
 use crate::args::sieve::{AccessName, Bench, CacheName, ClusterName};
 use crate::format::bytes_text;
 use crate::in_force::InForce;
@@ -173,6 +173,7 @@ pub(super) fn bench(args: &Bench, in_force: &dyn Fn() -> Result<InForce>) -> Res
         rounds: if simulated.is_some() { 1 } else { args.rounds },
         warm_up: simulated.is_none(),
         cell_seconds: args.cell_seconds,
+        total_seconds: args.seconds.unwrap_or(f64::INFINITY),
         again: if simulated.is_some() { 0 } else { 2 },
     };
     let ran = run::run(&cells, &mut lanes, &rules, &mut results, id, &stop, &mut |event| {
@@ -187,7 +188,11 @@ pub(super) fn bench(args: &Bench, in_force: &dyn Fn() -> Result<InForce>) -> Res
 
     let rows = results.rows(id)?;
     let groups = summary::summarise(&rows);
-    let page: Option<PathBuf> = None;
+    let page: Option<PathBuf> = (!args.no_page)
+        .then(|| args.page.clone().unwrap_or_else(|| page::beside(&args.results)));
+    if let Some(page) = &page {
+        page::write(&results, id, page)?;
+    }
     if args.json {
         let answer = Answer {
             run: id.0,
@@ -202,6 +207,9 @@ pub(super) fn bench(args: &Bench, in_force: &dyn Fn() -> Result<InForce>) -> Res
             show(group)?;
         }
         tell(format_args!("results  {} (run {})", args.results.display(), id.0))?;
+        if let Some(page) = &page {
+            tell(format_args!("page     {}", page.display()))?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }

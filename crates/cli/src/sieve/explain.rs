@@ -4,10 +4,12 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use measure::bench::Cell;
 use measure::explain::{Cost, Explanation, Question, Shape, ShownGroup};
+use measure::learned::Learned;
 use measure::pattern::Pattern;
 use serde::Serialize;
-use sieve::{Access, Request, Warmth};
+use sieve::{Access, FileView, Request, Warmth};
 
 use super::parameters;
 use crate::args::sieve::Explain;
@@ -24,6 +26,19 @@ struct Answer<'a> {
     parameters: &'a str,
     #[serde(flatten)]
     explanation: &'a Explanation,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    learned: Option<LearnedAnswer>,
+}
+
+/// What a learned model says.
+#[derive(Serialize)]
+struct LearnedAnswer {
+    /// Measured patterns that it knows.
+    patterns: usize,
+    /// How far the nearest of them is, in octaves.
+    distance: f64,
+    /// Ways and nanoseconds for all of the access, the best first.
+    methods: Vec<(&'static str, f64)>,
 }
 
 pub(super) fn explain(args: &Explain, in_force: &dyn Fn() -> Result<InForce>) -> Result<ExitCode> {
@@ -42,12 +57,19 @@ pub(super) fn explain(args: &Explain, in_force: &dyn Fn() -> Result<InForce>) ->
         way: args.method,
         groups_max: args.groups,
     })?;
+    let learned = match &args.learned {
+        Some(results) => Some(learned(results, &view, &request)?),
+        None => None,
+    };
     if args.json {
-        let answer =
-            Answer { pattern: &args.pattern, parameters: &known.origin, explanation: &explanation };
+        let (pattern, parameters) = (&args.pattern, &known.origin);
+        let answer = Answer { pattern, parameters, explanation: &explanation, learned };
         tell(format_args!("{}", serde_json::to_string(&answer)?))?;
     } else {
         show(args, &known.origin, &explanation)?;
+        if let Some(learned) = &learned {
+            show_learned(learned)?;
+        }
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -95,6 +117,48 @@ fn show(args: &Explain, origin: &str, explanation: &Explanation) -> Result<()> {
     match all.map_or(0, |cost| cost.groups.saturating_sub(groups.len() as u64)) {
         0 => {}
         more => tell(format_args!("  … and {more} more"))?,
+    }
+    Ok(())
+}
+
+/// Asks the model that was learned from results. It knows blocks and holes of one size; of other patterns it is told
+/// the means.
+fn learned(results: &Path, view: &FileView, request: &Request) -> Result<LearnedAnswer> {
+    let rows = super::page::rows(results, None)?;
+    let what = "measured patterns";
+    let missing = || measure::Error::NoResults { path: results.to_path_buf(), what };
+    let model = Learned::from_rows(&rows).ok_or_else(missing)?;
+    let (data, hole) = match view.closed_form() {
+        Some((block, levels, tail)) => (block, levels.first().map_or(tail, |level| level.hole)),
+        None => {
+            let tuples = view.tuple_count().max(1);
+            (view.size() / tuples, (view.extent() - view.size()) / tuples)
+        }
+    };
+    let prediction = model.predict(&Cell {
+        access: request.access,
+        warmth: request.warmth,
+        data,
+        hole,
+        displacement: view.displacement(),
+        buffer_bytes: request.buffer_bytes,
+        servers: 0,
+        stripe_bytes: 0,
+    });
+    let wanted = (request.data.end - request.data.start) as f64;
+    let methods = prediction.times.iter().map(|(way, byte_ns)| (way.name(), byte_ns * wanted));
+    let (patterns, distance) = (model.len(), prediction.distance);
+    Ok(LearnedAnswer { patterns, distance, methods: methods.collect() })
+}
+
+fn show_learned(learned: &LearnedAnswer) -> Result<()> {
+    let LearnedAnswer { patterns, distance, methods } = learned;
+    tell(format_args!(""))?;
+    tell(format_args!(
+        "learned from {patterns} measured patterns, the nearest {distance:.1} octaves away"
+    ))?;
+    for (method, ns) in methods {
+        tell(format_args!("{method:<10} {:>12}", time_text(*ns)))?;
     }
     Ok(())
 }

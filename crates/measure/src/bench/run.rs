@@ -30,6 +30,8 @@ pub struct Rules {
     pub warm_up: bool,
     /// No further round is begun when a cell has taken so long, but each lane has a turn.
     pub cell_seconds: f64,
+    /// The time for all cells: each is given its share of what is left. Infinite for no limit.
+    pub total_seconds: f64,
     /// How many times the outliers of a cell are measured again.
     pub again: u32,
 }
@@ -77,13 +79,17 @@ pub fn run(
     tell: &mut dyn FnMut(Event<'_>),
 ) -> Result<()> {
     let done_before = results.done(id)?;
+    let began = Instant::now();
     for (number, cell) in cells.iter().enumerate() {
         let (done, all) = (number + 1, cells.len());
         if done_before.contains(cell) {
             tell(Event::Cell { cell, done, all, best: None, was_there: true });
             continue;
         }
-        let row = measure_cell(cell, lanes, rules, number, stop)?;
+        let left_s = rules.total_seconds - began.elapsed().as_secs_f64();
+        let share_s = (left_s / (all - number) as f64).max(0.0);
+        let rules = Rules { cell_seconds: rules.cell_seconds.min(share_s), ..rules.clone() };
+        let row = measure_cell(cell, lanes, &rules, number, stop)?;
         for (lane, why) in &row.skipped {
             tell(Event::Skipped { cell, lane, why });
         }
@@ -104,6 +110,7 @@ fn measure_cell(
 ) -> Result<CellRow> {
     let mut row = CellRow::new(*cell);
     let limit = Duration::from_secs_f64(rules.cell_seconds.clamp(0.0, 1e6));
+    let began = Instant::now();
     let mut going: Vec<usize> = Vec::new();
     for (index, lane) in lanes.iter_mut().enumerate() {
         match lane.begin(cell, &rules.work) {
@@ -114,7 +121,6 @@ fn measure_cell(
             Err(error) => row.skip(lane.name(), &error),
         }
     }
-    let began = Instant::now();
     let once = |index: usize, round: u32, row: &mut CellRow, lanes: &mut [Box<dyn Lane>]| {
         if stop.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);
@@ -149,11 +155,13 @@ fn measure_cell(
     let best = ways.map(|(_, turn)| turn.byte_s()).fold(f64::INFINITY, f64::min);
     let is_hopeless = |name: &str| {
         let of_it = warm.iter().find(|(lane, _)| lane == name);
-        name != Way::Adaptive.name() && of_it.is_some_and(|(_, turn)| turn.byte_s() > best * HOPELESS)
+        name != Way::Adaptive.name()
+            && of_it.is_some_and(|(_, turn)| turn.byte_s() > best * HOPELESS)
     };
     for round in 1..=rules.rounds {
         // One round there must be, and three make a median.
-        if round > 3 && began.elapsed() > limit || round > 1 && began.elapsed() > 3 * limit {
+        let (late, late_by_far) = (began.elapsed() > limit, began.elapsed() > limit * 3 / 2);
+        if round > 3 && late || round > 1 && late_by_far {
             break;
         }
         // Another order each round, so that no lane always follows the same one.
@@ -189,8 +197,8 @@ fn measure_cell(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::{Clock, Turn};
     use crate::bench::tests::cell;
+    use crate::bench::{Clock, Turn};
 
     /// Takes a second for each MiB, except in some rounds.
     struct Fake {
@@ -227,7 +235,7 @@ mod tests {
 
     fn rules() -> Rules {
         let work = Work { file_bytes: 1000, call_bytes: 10, seconds: 0.0, clock: Clock::Wall };
-        Rules { work, rounds: 4, warm_up: true, cell_seconds: 10.0, again: 2 }
+        Rules { work, rounds: 4, warm_up: true, cell_seconds: 10.0, total_seconds: 60.0, again: 2 }
     }
 
     fn measured(lanes: Vec<Fake>) -> CellRow {
@@ -238,7 +246,8 @@ mod tests {
 
     #[test]
     fn the_warm_up_does_not_count_and_hopeless_lanes_have_one_turn() {
-        let lanes = [("naive", 1.0), ("romio", 2.5), ("extent", 3.5), ("adaptive", 9.0), ("mpi", 0.1)];
+        let lanes =
+            [("naive", 1.0), ("romio", 2.5), ("extent", 3.5), ("adaptive", 9.0), ("mpi", 0.1)];
         let row = measured(lanes.map(|(name, byte_s)| fake(name, byte_s)).into());
         let turns = lanes.map(|(name, _)| row.turns(name).count());
         assert_eq!(turns, [4, 4, 1, 4, 4]);
