@@ -214,6 +214,17 @@ pub fn surface(surface: &Surface) -> Result<String> {
             let name = names.get(index.max(0.0) as usize).filter(|_| is_point);
             name.cloned().unwrap_or_default()
         };
+        // In the near corner both axes end; their last names make room for each other.
+        let apart = "\u{a0}".repeat(9);
+        let last = |names: &[String], at: f64| at > names.len() as f64 - 1.5;
+        let hole_label = |at: &f64| match last(holes, *at) {
+            true => label(holes, *at) + &apart,
+            false => label(holes, *at),
+        };
+        let data_label = |at: &f64| match last(data, *at) {
+            true => apart.clone() + &label(data, *at),
+            false => label(data, *at),
+        };
         chart
             .configure_axes()
             .light_grid_style(BLACK.mix(0.08))
@@ -222,8 +233,8 @@ pub fn surface(surface: &Surface) -> Result<String> {
             .z_labels(data.len())
             .y_labels(6)
             .label_style((FONT, 11))
-            .x_formatter(&|at| label(holes, *at))
-            .z_formatter(&|at| label(data, *at))
+            .x_formatter(&hole_label)
+            .z_formatter(&data_label)
             .y_formatter(&|at| scale.text(*at))
             .draw()?;
         let steps = |end: f64| {
@@ -308,6 +319,7 @@ pub fn lines(title: &str, holes: &[String], lines: &[Line]) -> Result<String> {
         let mut chart = ChartBuilder::on(&root)
             .caption(title, (FONT, 15))
             .margin(6)
+            .margin_right(20)
             .x_label_area_size(34)
             .y_label_area_size(64)
             .build_cartesian_2d(-0.2..x_end + 0.2, (low..high).log_scale())?;
@@ -326,7 +338,7 @@ pub fn lines(title: &str, holes: &[String], lines: &[Line]) -> Result<String> {
             .draw()?;
         for line in lines {
             let colour = lane_colour(&line.name);
-            let width = if line.name == "adaptive" { 3 } else { 1 };
+            let width = if line.name == "adaptive" { 3 } else { 2 };
             let path = || line.points.iter().map(|(at, value, ..)| (*at as f64, *value));
             let name = if line.is_expected {
                 format!("{} expected", line.name)

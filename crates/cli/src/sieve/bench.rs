@@ -165,6 +165,9 @@ pub(super) fn bench(args: &Bench, in_force: &dyn Fn() -> Result<InForce>) -> Res
             let Some((name, command)) = beside.split_once('=') else {
                 bail!("--beside {beside}: write NAME=COMMAND");
             };
+            if name.parse::<Way>().is_ok() || lanes.iter().any(|lane| lane.name() == name) {
+                bail!("--beside {beside}: there is a method called {name} already");
+            }
             lanes.push(Box::new(BesideLane::start(name, command, scratch.path())?));
         }
     }
@@ -188,8 +191,8 @@ pub(super) fn bench(args: &Bench, in_force: &dyn Fn() -> Result<InForce>) -> Res
 
     let rows = results.rows(id)?;
     let groups = summary::summarise(&rows);
-    let page: Option<PathBuf> = (!args.no_page)
-        .then(|| args.page.clone().unwrap_or_else(|| page::beside(&args.results)));
+    let page: Option<PathBuf> =
+        (!args.no_page).then(|| args.page.clone().unwrap_or_else(|| page::beside(&args.results)));
     if let Some(page) = &page {
         page::write(&results, id, page)?;
     }

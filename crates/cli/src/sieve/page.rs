@@ -63,7 +63,10 @@ pub(super) fn learn(args: &Learn) -> Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     tell(format_args!("{} patterns, each predicted from the others", assessment.cells))?;
-    tell(format_args!("{:<28} {:>7} {:>7}   time over that of the best method", "model", "mean", "worst"))?;
+    tell(format_args!(
+        "{:<28} {:>7} {:>7}   time over that of the best method",
+        "model", "mean", "worst"
+    ))?;
     let line = |name: &str, spread: &Spread| {
         tell(format_args!("{name:<28} {:>7.3} {:>7.2}", spread.geomean, spread.max))
     };
