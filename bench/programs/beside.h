@@ -1,8 +1,8 @@
 /* The protocol of `sluice sieve bench --beside`: a program that does the same
  * strided accesses. It is started with the file's path; for each line
  *     read|write DATA HOLE DISPLACEMENT TOTAL CALL FIRST SECONDS wall|processor
- * it answers the bytes of data that it carried and the seconds that it took,
- * or `error` and what went wrong. */
+ * it answers the bytes of data that it carried, the seconds that it took and
+ * those in which it was running, or `error` and what went wrong. */
 #ifndef BENCH_BESIDE_H
 #define BENCH_BESIDE_H
 
@@ -45,7 +45,7 @@ static inline double clock_seconds(clockid_t clock) {
 static inline void answer(const struct request *r, const char *(*access)(const struct request *, uint64_t start, uint64_t len)) {
     uint64_t calls = (r->total + r->call - 1) / r->call, done = 0;
     uint64_t at = calls ? r->first % calls : 0;
-    double began = clock_seconds(r->clock), spent;
+    double began = clock_seconds(r->clock), ran = clock_seconds(CLOCK_THREAD_CPUTIME_ID), spent;
     const char *wrong = calls ? NULL : "no data";
     do {
         uint64_t start = at * r->call;
@@ -60,7 +60,8 @@ static inline void answer(const struct request *r, const char *(*access)(const s
         at = at + 1 == calls ? 0 : at + 1;
         spent = clock_seconds(r->clock) - began;
     } while (spent < r->seconds);
-    printf("%llu %.9f\n", (unsigned long long)done, spent);
+    ran = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - ran;
+    printf("%llu %.9f %.9f\n", (unsigned long long)done, spent, ran);
     fflush(stdout);
 }
 

@@ -132,9 +132,17 @@ pub struct Turn {
     pub bytes: u64,
     /// Seconds, real or virtual.
     pub seconds: f64,
+    /// Of these, seconds in which it did not run: it waited, or others had the processor.
+    pub away_s: f64,
 }
 
 impl Turn {
+    /// A turn in which it ran all the time, as far as is known.
+    #[must_use]
+    pub fn new(bytes: u64, seconds: f64) -> Self {
+        Self { bytes, seconds, away_s: 0.0 }
+    }
+
     /// Seconds for each byte of data.
     #[must_use]
     pub fn byte_s(&self) -> f64 {

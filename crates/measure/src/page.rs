@@ -315,31 +315,16 @@ fn learned_section(out: &mut String, assessment: &Assessment) {
          that of the best one.</p><table><tr><th>model</th><th>mean</th><th>worst</th></tr>",
         assessment.cells
     );
-    let named = [
-        ("learned from the other patterns", Some(&assessment.learned)),
-        ("analytic, before anything is measured", assessment.analytic.as_ref()),
-    ];
-    for (name, spread) in named {
-        let Some(spread) = spread else { continue };
-        let _ = write!(
-            out,
-            "<tr><td>{name}</td><td>{:.2}</td><td>{:.2}</td></tr>",
-            spread.geomean, spread.max
-        );
-    }
+    let mut row = |name: &str, spread: Option<&Spread>| {
+        let Some(Spread { geomean, max, .. }) = spread else { return };
+        let _ = write!(out, "<tr><td>{name}</td><td>{geomean:.2}</td><td>{max:.2}</td></tr>");
+    };
+    row("learned from the other patterns", Some(&assessment.learned));
+    row("analytic, corrected while running (adaptive)", assessment.analytic.as_ref());
+    row("learned, among the fixed methods only", assessment.learned_fixed.as_ref());
+    row("analytic, among these, before anything is measured", assessment.analytic_fixed.as_ref());
     for spread in &assessment.fixed {
-        let name = if spread.method == "adaptive" {
-            "adaptive: analytic, corrected while running".to_owned()
-        } else {
-            format!("always {}", spread.method)
-        };
-        let _ = write!(
-            out,
-            "<tr><td>{}</td><td>{:.2}</td><td>{:.2}</td></tr>",
-            escape(&name),
-            spread.geomean,
-            spread.max
-        );
+        row(&format!("always {}", spread.method), Some(spread));
     }
     out.push_str("</table>\n");
 }
@@ -389,11 +374,11 @@ mod tests {
                 {
                     for round in 1..=3 {
                         let seconds = (1 + number) as f64 * 1e-6 * f64::from(round);
-                        row.add(way.name(), round, Turn { bytes: 1000, seconds });
+                        row.add(way.name(), round, Turn::new(1000, seconds));
                     }
                     row.expect(way.name(), Some(1e-9));
                 }
-                row.add("mpi <x>", 1, Turn { bytes: 1000, seconds: 1e-5 });
+                row.add("mpi <x>", 1, Turn::new(1000, 1e-5));
                 rows.push(row);
             }
         }

@@ -67,19 +67,19 @@ pub(super) fn learn(args: &Learn) -> Result<ExitCode> {
         "{:<28} {:>7} {:>7}   time over that of the best method",
         "model", "mean", "worst"
     ))?;
-    let line = |name: &str, spread: &Spread| {
-        tell(format_args!("{name:<28} {:>7.3} {:>7.2}", spread.geomean, spread.max))
+    let line = |name: &str, spread: Option<&Spread>| match spread {
+        Some(Spread { geomean, max, .. }) => {
+            tell(format_args!("{name:<28} {geomean:>7.3} {max:>7.2}"))
+        }
+        None => Ok(()),
     };
-    line("learned", &assessment.learned)?;
-    if let Some(analytic) = &assessment.analytic {
-        line("analytic, never corrected", analytic)?;
-    }
+    line("learned", Some(&assessment.learned))?;
+    line("analytic (adaptive)", assessment.analytic.as_ref())?;
+    tell(format_args!("among the fixed methods only"))?;
+    line("  learned", assessment.learned_fixed.as_ref())?;
+    line("  analytic", assessment.analytic_fixed.as_ref())?;
     for spread in &assessment.fixed {
-        let name = match spread.method.as_str() {
-            "adaptive" => "adaptive".to_owned(),
-            name => format!("always {name}"),
-        };
-        line(&name, spread)?;
+        line(&format!("  always {}", spread.method), Some(spread))?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -10,8 +10,9 @@
 //! The view is blocks of DATA bytes with holes of HOLE between them, the first at DISPLACEMENT;
 //! TOTAL bytes of data are in the file. Calls carry CALL bytes of data each (the last one what is
 //! left); the program makes call number FIRST, then the next, after the last one number 0 again,
-//! until SECONDS have passed on the clock that is named last. For each line it writes one: the bytes of data that were carried and
-//! the seconds that it took, or `error` and what went wrong.
+//! until SECONDS have passed on the clock that is named last. For each line it writes one: the
+//! bytes of data that were carried, the seconds that it took and, if it knows them, the seconds in
+//! which it was running; or `error` and what went wrong.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -104,10 +105,11 @@ impl Lane for BesideLane {
         let answer = answer.map_err(|_| self.failed("ended, or gave no answer"))?;
         let mut words = answer.split_whitespace();
         let bytes = words.next().and_then(|word| word.parse().ok());
-        let seconds = words.next().and_then(|word| word.parse::<f64>().ok());
-        match (bytes, seconds) {
-            (Some(bytes), Some(seconds)) if bytes > 0 && seconds > 0.0 => {
-                Ok(Turn { bytes, seconds })
+        let mut seconds = || words.next().and_then(|word| word.parse::<f64>().ok());
+        match (bytes, seconds()) {
+            (Some(bytes), Some(all_s)) if bytes > 0 && all_s > 0.0 => {
+                let away_s = seconds().map_or(0.0, |ran_s| (all_s - ran_s).max(0.0));
+                Ok(Turn { bytes, seconds: all_s, away_s })
             }
             _ => Err(self.failed(answer.trim_start_matches("error ").trim())),
         }
@@ -138,9 +140,9 @@ mod tests {
 
     #[test]
     fn a_program_is_asked_and_answers() {
-        let mut lane = lane("while read -r line; do set -- $line; echo $6 0.5; done");
+        let mut lane = lane("while read -r line; do set -- $line; echo $6 0.5 0.375; done");
         lane.begin(&cell(8, 92), &WORK).unwrap();
-        assert_eq!(lane.turn(1).unwrap(), Turn { bytes: 1000, seconds: 0.5 });
+        assert_eq!(lane.turn(1).unwrap(), Turn { bytes: 1000, seconds: 0.5, away_s: 0.125 });
         assert_eq!(lane.turn(2).unwrap().seconds, 0.5);
     }
 

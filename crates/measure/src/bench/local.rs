@@ -11,7 +11,7 @@ use rustix::fs::Advice;
 use sieve::{Access, FileView, Profile, Request, Warmth};
 use transfer::{Engine, LocalFile, Locking, Planner, Target};
 
-use super::{Cell, Lane, Turn, Work};
+use super::{Cell, Clock, Lane, Turn, Work};
 use crate::error::{Error, Result};
 use crate::price;
 use crate::way::Way;
@@ -193,10 +193,10 @@ impl Lane for LocalLane {
             return Err(self.failed("this file system keeps its files in memory: nothing is cold"));
         }
         let file = LocalFile::new(self.scratch.file.as_fd());
-        let mut turn = Turn { bytes: 0, seconds: 0.0 };
+        let mut turn = Turn::new(0, 0.0);
         let mut call = first_call % count;
         let clock = stage.work.clock;
-        let began_s = clock.now_s();
+        let (began_s, ran_s) = (clock.now_s(), Clock::Processor.now_s());
         let mut last;
         loop {
             let (start, len) = of(call);
@@ -220,6 +220,7 @@ impl Lane for LocalLane {
                 break;
             }
         }
+        turn.away_s = (turn.seconds - (Clock::Processor.now_s() - ran_s)).max(0.0);
         if !stage.is_checked {
             self.check(&stage, last.0, last.1)?;
             stage.is_checked = true;
@@ -236,7 +237,6 @@ impl Lane for LocalLane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Clock;
     use crate::bench::tests::cell;
 
     #[test]

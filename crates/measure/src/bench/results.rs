@@ -409,7 +409,7 @@ impl Results {
         let mut found = turns.query([number])?;
         while let Some(at) = found.next()? {
             let bytes = at.get::<_, i64>(2)? as u64;
-            let turn = Turn { bytes, seconds: at.get(3)? };
+            let turn = Turn::new(bytes, at.get(3)?);
             let sample = Sample { round: at.get(1)?, turn, is_outlier: at.get(4)? };
             row.samples.entry(at.get(0)?).or_default().push(sample);
         }
@@ -446,8 +446,8 @@ mod tests {
     fn row() -> CellRow {
         let mut row = CellRow::new(cell(8, 92));
         for (round, seconds) in [(1, 1.0), (2, 1.1), (3, 5.0), (4, 0.95)] {
-            row.add("adaptive", round, Turn { bytes: 10, seconds });
-            row.add("naive", round, Turn { bytes: 10, seconds: seconds * 2.0 });
+            row.add("adaptive", round, Turn::new(10, seconds));
+            row.add("naive", round, Turn::new(10, seconds * 2.0));
         }
         row.expect("adaptive", Some(0.25));
         row.skip("romio", &Error::Lane { lane: "romio".into(), what: "no".into() });

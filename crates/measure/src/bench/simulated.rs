@@ -175,7 +175,7 @@ impl Lane for SimulatedLane {
             done = end;
         }
         simulation.flush();
-        Ok(Turn { bytes: done, seconds: simulation.now_s() })
+        Ok(Turn::new(done, simulation.now_s()))
     }
 
     fn expected_byte_s(&self) -> Option<f64> {

@@ -190,7 +190,7 @@ mod tests {
         let mut row = CellRow::new(a_cell(8, hole));
         for (name, seconds) in times {
             for round in 1..=3 {
-                row.add(name, round, Turn { bytes: 1, seconds: *seconds });
+                row.add(name, round, Turn::new(1, *seconds));
             }
         }
         row
