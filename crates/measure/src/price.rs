@@ -57,8 +57,14 @@ impl Price {
         self.data_bytes += group.data_len();
         let runs = view.runs(group.data.start, group.data_len())?;
         if group.method == Method::Each {
+            let mut before: Option<u64> = None;
             for run in runs {
-                self.each_ns += run.count as f64 * profile.each_ns(run.len as f64, &now);
+                // How far the first block is from the one before it; the others follow alike.
+                let first = before.map_or(f64::INFINITY, |at| (run.file - at) as f64);
+                let (len, stride) = (run.len as f64, run.stride as f64);
+                self.each_ns += profile.each_ns(len, first, &now);
+                self.each_ns += (run.count - 1) as f64 * profile.each_ns(len, stride, &now);
+                before = Some(run.file + (run.count - 1) * run.stride);
                 self.calls += run.count;
                 self.blocks += run.count;
             }

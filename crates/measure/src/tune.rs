@@ -204,7 +204,9 @@ impl Tuner<'_, '_> {
         // Whatever it costs is told apart only into what each request and what each byte costs.
         let request = RequestCost { call_ns: 0.0, page_ns: 0.0, byte_ns: 0.0 };
         (profile.read, profile.write) = (request, request);
-        (profile.device.write_behind, profile.device.unit_bytes) = (false, 1);
+        profile.device.write_behind = false;
+        // A service that reads ahead does so behind the route, which is what is measured here.
+        (profile.device.unit_bytes, profile.device.read_ahead_bytes) = (1, 0);
         self.step("requests", 0.3)?;
         self.device(profile)?;
         self.step("locks", 0.95)?;

@@ -89,6 +89,7 @@ struct Beyond {
     byte_ns: f64,
     in_flight_max: u32,
     unit_bytes: u64,
+    read_ahead_bytes: u64,
     servers: u32,
     stripe_bytes: u64,
     write_behind: bool,
@@ -134,11 +135,21 @@ impl From<Device> for Beyond {
             byte_ns,
             in_flight_max,
             unit_bytes,
+            read_ahead_bytes,
             servers,
             stripe_bytes,
             write_behind,
         } = device;
-        Self { latency_ns, byte_ns, in_flight_max, unit_bytes, servers, stripe_bytes, write_behind }
+        Self {
+            latency_ns,
+            byte_ns,
+            in_flight_max,
+            unit_bytes,
+            read_ahead_bytes,
+            servers,
+            stripe_bytes,
+            write_behind,
+        }
     }
 }
 
@@ -149,11 +160,21 @@ impl From<Beyond> for Device {
             byte_ns,
             in_flight_max,
             unit_bytes,
+            read_ahead_bytes,
             servers,
             stripe_bytes,
             write_behind,
         } = beyond;
-        Self { latency_ns, byte_ns, in_flight_max, unit_bytes, servers, stripe_bytes, write_behind }
+        Self {
+            latency_ns,
+            byte_ns,
+            in_flight_max,
+            unit_bytes,
+            read_ahead_bytes,
+            servers,
+            stripe_bytes,
+            write_behind,
+        }
     }
 }
 

@@ -61,6 +61,7 @@ pub fn profile(cluster: &Cluster) -> Profile {
             byte_ns: 1e9 / one_server,
             in_flight_max: cluster.rpcs_in_flight.max(1),
             unit_bytes: 1,
+            read_ahead_bytes: cluster.read_ahead_bytes,
             servers,
             stripe_bytes: cluster.stripe_bytes,
             write_behind: false,
