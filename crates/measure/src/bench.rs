@@ -104,6 +104,8 @@ pub struct Work {
     pub file_bytes: u64,
     /// Bytes of data that one call carries.
     pub call_bytes: u64,
+    /// How many blocks it carries at most, so that a call of small blocks is not a long one.
+    pub call_blocks: u64,
     /// Calls are made until so many seconds have passed, from the start of the file again if it is
     /// shorter.
     pub seconds: f64,
@@ -112,11 +114,23 @@ pub struct Work {
 }
 
 impl Work {
+    /// Calls of `call_bytes` for so many seconds on the wall.
+    #[must_use]
+    pub const fn new(file_bytes: u64, call_bytes: u64, seconds: f64) -> Self {
+        Self { file_bytes, call_bytes, call_blocks: u64::MAX, seconds, clock: Clock::Wall }
+    }
+
+    /// Bytes of data that one call carries in a cell, but for the last.
+    #[must_use]
+    pub fn call_in(&self, cell: &Cell) -> u64 {
+        self.call_bytes.min(self.call_blocks.saturating_mul(cell.data)).max(1)
+    }
+
     /// How many calls the file has for a cell, and the data of each as offset and length.
     #[must_use]
     pub fn calls(&self, cell: &Cell) -> (u64, impl Fn(u64) -> (u64, u64) + use<>) {
         let total = cell.data_in(self.file_bytes);
-        let call = self.call_bytes.max(1);
+        let call = self.call_in(cell);
         let of = move |number: u64| {
             let start = number * call;
             (start, call.min(total - start))
@@ -192,12 +206,14 @@ pub(crate) mod tests {
 
     #[test]
     fn calls_cover_the_file_and_no_more() {
-        let work = Work { file_bytes: 1000, call_bytes: 30, seconds: 1.0, clock: Clock::Wall };
+        let work = Work::new(1000, 30, 1.0);
         // Blocks at 92, 192, … 992: ten of 8 bytes, the last just inside.
         assert_eq!(cell(8, 92).data_in(1000), 80);
         let (count, of) = work.calls(&cell(8, 92));
         assert_eq!(count, 3);
         assert_eq!([of(0), of(1), of(2)], [(0, 30), (30, 30), (60, 20)]);
+        let work = Work { call_blocks: 2, ..work };
+        assert_eq!(work.call_in(&cell(8, 92)), 16);
         assert_eq!(cell(8, 2000).data_in(1000), 0);
         assert_eq!(work.calls(&cell(8, 2000)).0, 0);
         assert_eq!(cell(100, 0).data_in(1000), 1000);

@@ -165,6 +165,9 @@ pub(crate) struct Bench {
     /// Bytes of data that one call carries
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "4MiB")]
     pub(crate) call: u64,
+    /// Blocks that one call carries at most, so that calls of small blocks are not long ones
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) call_blocks: Option<u64>,
     /// Methods: adaptive, naive, romio, simple_pm, extent, scanfile
     #[arg(long, value_name = "METHOD,…", value_delimiter = ',', value_parser = way)]
     pub(crate) methods: Vec<measure::Way>,

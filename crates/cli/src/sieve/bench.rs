@@ -45,6 +45,7 @@ struct Config<'a> {
     cache: Vec<&'static str>,
     file_bytes: u64,
     call_bytes: u64,
+    call_blocks: Option<u64>,
     buffer_bytes: &'a [u64],
     methods: Vec<&'static str>,
     beside: &'a [String],
@@ -112,6 +113,7 @@ pub(super) fn bench(args: &Bench, in_force: &dyn Fn() -> Result<InForce>) -> Res
         cache: grid.warmths.iter().map(|warmth| warmth_word(*warmth)).collect(),
         file_bytes,
         call_bytes: args.call,
+        call_blocks: args.call_blocks,
         buffer_bytes: &args.buffer,
         methods: methods.iter().map(|way| way.name()).collect(),
         beside: &args.beside,
@@ -123,7 +125,8 @@ pub(super) fn bench(args: &Bench, in_force: &dyn Fn() -> Result<InForce>) -> Res
         stripe_bytes: &grid.stripes,
         parameters: &known.origin,
     })?;
-    let work = Work { file_bytes, call_bytes: args.call, seconds: turn_seconds, clock };
+    let call_blocks = args.call_blocks.unwrap_or(u64::MAX);
+    let work = Work { call_blocks, clock, ..Work::new(file_bytes, args.call, turn_seconds) };
     let cells = grid.cells();
     let cells: Vec<Cell> =
         cells.into_iter().filter(|cell| cell.data > 0 && cell.data_in(file_bytes) > 0).collect();

@@ -164,7 +164,8 @@ fn an_interrupted_grid_goes_on_where_it_stopped() {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
-    lines.find(|line| line.as_ref().unwrap().starts_with("1/8 ")).expect("a pattern is done");
+    let is_first = |line: &Result<String, _>| line.as_ref().unwrap().starts_with("1/8 ");
+    assert!(lines.any(|line| is_first(&line)), "a pattern is done");
     kill_process(Pid::from_child(&child), Signal::INT).unwrap();
     let said: Vec<String> = lines.map_while(Result::ok).collect();
     assert_eq!(child.wait().unwrap().code(), Some(1));

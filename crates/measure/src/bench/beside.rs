@@ -93,7 +93,7 @@ impl Lane for BesideLane {
         let (access, total) = (access_word(cell.access), cell.data_in(work.file_bytes));
         let Cell { data, hole, displacement, .. } = cell;
         let (count, _) = work.calls(&cell);
-        let (call, seconds) = (work.call_bytes, work.seconds);
+        let (call, seconds) = (work.call_in(&cell), work.seconds);
         let first = first_call % count.max(1);
         let clock = work.clock.name();
         let line = format!(
@@ -127,7 +127,6 @@ impl Drop for BesideLane {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Clock;
     use crate::bench::tests::cell;
 
     fn lane(script: &str) -> BesideLane {
@@ -135,8 +134,7 @@ mod tests {
             .unwrap()
     }
 
-    const WORK: Work =
-        Work { file_bytes: 1 << 20, call_bytes: 1000, seconds: 0.001, clock: Clock::Wall };
+    const WORK: Work = Work::new(1 << 20, 1000, 0.001);
 
     #[test]
     fn a_program_is_asked_and_answers() {

@@ -243,8 +243,7 @@ mod tests {
     fn every_way_reads_and_writes_what_it_should() {
         let dir = tempfile::tempdir().unwrap();
         let scratch = Rc::new(Scratch::new(dir.path(), 300_000, |_| true).unwrap());
-        let work =
-            Work { file_bytes: 300_000, call_bytes: 7000, seconds: 0.0005, clock: Clock::Wall };
+        let work = Work::new(300_000, 7000, 0.0005);
         for way in Way::ALL {
             let mut lane = LocalLane::new(way, Profile::default(), Rc::clone(&scratch));
             for access in [Access::Read, Access::Write] {
@@ -265,7 +264,7 @@ mod tests {
     fn wrong_data_is_noticed() {
         let dir = tempfile::tempdir().unwrap();
         let scratch = Rc::new(Scratch::new(dir.path(), 10_000, |_| true).unwrap());
-        let work = Work { file_bytes: 10_000, call_bytes: 800, seconds: 0.0, clock: Clock::Wall };
+        let work = Work::new(10_000, 800, 0.0);
         let mut lane = LocalLane::new(Way::Naive, Profile::default(), Rc::clone(&scratch));
         lane.begin(&cell(8, 92), &work).unwrap();
         let stage = lane.stage.take().unwrap();

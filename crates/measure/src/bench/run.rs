@@ -227,7 +227,6 @@ fn undisturbed(lane: &mut dyn Lane, cell: &Cell, first_call: u64) -> Result<Turn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Clock;
     use crate::bench::tests::cell;
 
     /// Takes a second for each MiB, except in some rounds.
@@ -265,7 +264,7 @@ mod tests {
     }
 
     fn rules() -> Rules {
-        let work = Work { file_bytes: 1000, call_bytes: 10, seconds: 0.0, clock: Clock::Wall };
+        let work = Work::new(1000, 10, 0.0);
         Rules { work, rounds: 4, warm_up: true, cell_seconds: 10.0, total_seconds: 60.0, again: 2 }
     }
 

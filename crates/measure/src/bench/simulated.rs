@@ -129,7 +129,7 @@ impl Lane for SimulatedLane {
             Way::Naive => Some(1.0 / rate),
             _ if total == 0 => None,
             _ => {
-                let len = total.min(work.call_bytes);
+                let len = total.min(work.call_in(cell));
                 let request = request(cell, 0..len);
                 let price = price::price(self.way, &profile(&cluster), &view, &request)?;
                 Some(price.total_ns() * 1e-9 / len as f64)
@@ -153,7 +153,7 @@ impl Lane for SimulatedLane {
         let mut adaptive = Adaptive::new(known)?;
         let mut done = 0;
         while done < stage.total && simulation.now_s() < stage.work.seconds {
-            let end = (done + stage.work.call_bytes.max(1)).min(stage.total);
+            let end = (done + stage.work.call_in(&stage.cell)).min(stage.total);
             let request = request(&stage.cell, done..end);
             match self.way.function(&known, Warmth::Cold) {
                 Some(mut function) => {
@@ -251,10 +251,8 @@ fn carry_out(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::Clock;
 
-    const WORK: Work =
-        Work { file_bytes: 256 << 20, call_bytes: 8 << 20, seconds: 100.0, clock: Clock::Wall };
+    const WORK: Work = Work::new(256 << 20, 8 << 20, 100.0);
 
     fn byte_s(way: Way, access: Access, data: u64, hole: u64) -> f64 {
         let cell = Cell {
