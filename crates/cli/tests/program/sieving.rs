@@ -17,9 +17,15 @@ fn json(ran: Ran) -> Value {
 
 /// A small grid in a directory, with more arguments.
 fn grid(dir: &Path, more: &[&str]) -> Command {
+    grid_of_rounds(dir, "3", more)
+}
+
+fn grid_of_rounds(dir: &Path, rounds: &str, more: &[&str]) -> Command {
     let mut command = sluice();
     command.current_dir(dir).args(["sieve", "bench", ".", "--data", "8,1000", "--hole", "64,4096"]);
-    command.args(["--file-size", "1MiB", "--turn-seconds", "0.0002", "--rounds", "3"]).args(more);
+    command
+        .args(["--file-size", "1MiB", "--turn-seconds", "0.0002", "--rounds", rounds])
+        .args(more);
     command
 }
 
@@ -159,8 +165,8 @@ fn a_grid_is_measured_kept_and_shown() {
 #[test]
 fn an_interrupted_grid_goes_on_where_it_stopped() {
     let dir = tempfile::tempdir().unwrap();
-    let slow = ["--rounds", "400", "--cell-seconds", "1", "--no-page"];
-    let mut command = grid(dir.path(), &slow);
+    let slow = ["--cell-seconds", "1", "--no-page"];
+    let mut command = grid_of_rounds(dir.path(), "400", &slow);
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let mut lines = std::io::BufRead::lines(std::io::BufReader::new(child.stderr.take().unwrap()));
@@ -171,7 +177,7 @@ fn an_interrupted_grid_goes_on_where_it_stopped() {
     assert_eq!(child.wait().unwrap().code(), Some(1));
     assert!(said.iter().any(|line| line.contains("--resume")), "{said:?}");
     assert_eq!(names(dir.path()), ["sluice-sieve.sqlite"]);
-    let resumed = ran(grid(dir.path(), &[&slow[..], &["--resume"]].concat()));
+    let resumed = ran(grid_of_rounds(dir.path(), "400", &[&slow[..], &["--resume"]].concat()));
     assert_eq!(resumed.status, Some(0), "{}", resumed.err);
     assert!(resumed.err.contains("measured before"), "{}", resumed.err);
     assert!(resumed.out.contains("(run 1)"), "{}", resumed.out);
