@@ -127,7 +127,6 @@ impl Work {
     }
 
     /// How many calls the file has for a cell, and the data of each as offset and length.
-    #[must_use]
     pub fn calls(&self, cell: &Cell) -> (u64, impl Fn(u64) -> (u64, u64) + use<>) {
         let total = cell.data_in(self.file_bytes);
         let call = self.call_in(cell);

@@ -51,7 +51,7 @@ pub fn page(info: &RunInfo, rows: &[CellRow], date: &dyn Fn(i64) -> String) -> R
     }
     out.push_str("</nav>\n");
     for (number, group) in groups.iter().enumerate() {
-        let _ = write!(out, "<h2 id=g{number}>{}</h2>\n", escape(&heading(group)));
+        let _ = writeln!(out, "<h2 id=g{number}>{}</h2>", escape(&heading(group)));
         section(&mut out, group)?;
     }
     if let Some(assessment) = learned::assess(rows) {
@@ -77,7 +77,8 @@ fn heading(group: &Group) -> String {
 
 /// The cells of a group that lie alike on stripes: those of one kind of displacement.
 fn panels(group: &Group) -> Vec<(&'static str, Vec<&CellSummary>)> {
-    let kinds: [(&str, fn(&CellSummary) -> bool); 3] = [
+    type IsOf = fn(&CellSummary) -> bool;
+    let kinds: [(&str, IsOf); 3] = [
         ("", |cell| cell.displacement == cell.hole),
         ("aligned", |cell| cell.displacement == 0 && cell.hole != 0),
         ("unaligned", |cell| cell.displacement != 0 && cell.displacement != cell.hole),

@@ -4,24 +4,27 @@
 //!    two, so that the cost of a call, of a page and of a byte can be told apart.
 //! 2. Copies out of windows of many sizes, vectored reads of many places, locks.
 //! 3. Reads after the cache was dropped, alone and several at a time: what is behind the cache.
-//! 4. Each group is fitted by itself ([`crate::fit`]). Of every figure the lower quartile of several
+//! 4. Whole accesses, by each method: they correct what calls by themselves said.
+//! 5. Each group is fitted by itself ([`crate::fit`]). Of every figure the lower quartile of several
 //!    turns is taken, as other programs only ever make a turn longer.
 //!
 //! A service has no cache of ours in front of it: there, all reads are of the third kind.
 
 use std::hint::black_box;
 use std::io::IoSliceMut;
+use std::ops::Range;
 use std::os::fd::AsFd;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use sieve::model::{CopyCost, Device, RequestCost};
+use sieve::model::{CopyCost, Device, RequestCost, Sample};
 use sieve::{Access, Profile, Run, copy};
 use transfer::{LocalFile, LockKind, ReadRequest, Target, read_full, write_full};
 
 use crate::bench::local::Scratch;
+use crate::bench::results::median;
 use crate::error::{Error, Result};
-use crate::fit::{self, Fit, Observation};
+use crate::fit::{self, Observation};
 use crate::pattern::Random;
 
 /// Turns of each figure.
@@ -33,6 +36,13 @@ const TURN_NS: f64 = 150_000.0;
 
 /// The largest single access.
 const ACCESS_BYTES_MAX: usize = 1 << 20;
+
+/// The memory that accesses read into and write from, in bytes: more than the processor caches.
+const MEMORY_BYTES: usize = 32 << 20;
+
+/// How often whole accesses are measured, and how long that may take at most each time.
+const GROUP_TURNS: usize = 5;
+const GROUP_SECONDS_MAX: Duration = Duration::from_secs(3);
 
 /// A fit that leaves more than this share unexplained is told of.
 const ERROR_MAX: f64 = 0.25;
@@ -116,7 +126,10 @@ pub type Tell<'a> = &'a mut dyn FnMut(&'static str, f64) -> bool;
 struct Tuner<'a, 'b> {
     place: &'a dyn Place,
     tell: Tell<'b>,
+    /// Memory that accesses go through from end to end, as a program's own does: what is measured
+    /// is not to be at hand in the processor's cache.
     buffer: Vec<u8>,
+    at: usize,
     random: Random,
     warnings: Vec<String>,
     fits: Vec<FitQuality>,
@@ -131,7 +144,8 @@ pub fn tune(place: &dyn Place, tell: Tell<'_>) -> Result<Tuned> {
     let mut tuner = Tuner {
         place,
         tell,
-        buffer: vec![0x5a; ACCESS_BYTES_MAX],
+        buffer: vec![0x5a; MEMORY_BYTES],
+        at: 0,
         random: Random::new(place.bytes()),
         warnings: Vec::new(),
         fits: Vec::new(),
@@ -187,8 +201,10 @@ impl Tuner<'_, '_> {
         if let Some(lock_ns) = self.locks()? {
             profile.lock_ns = lock_ns;
         }
+        self.step("whole accesses", 0.72)?;
+        *profile = self.groups(profile)?;
         if drops {
-            self.step("reads behind the cache", 0.75)?;
+            self.step("reads behind the cache", 0.78)?;
             self.device(profile)?;
         } else {
             self.warnings.push(
@@ -216,13 +232,22 @@ impl Tuner<'_, '_> {
         Ok(())
     }
 
+    /// The part of the memory whose turn it is.
+    fn memory(&mut self, len: usize) -> Range<usize> {
+        let start = if self.at + len > self.buffer.len() { 0 } else { self.at };
+        self.at = start + len;
+        start..self.at
+    }
+
     /// One access of `len` bytes.
     fn access(&mut self, access: Access, offset: u64, len: usize) -> Result<()> {
         let len = len.min(self.place.bytes().saturating_sub(offset) as usize);
         let target = self.place.target();
+        let memory = self.memory(len);
+        let memory = &mut self.buffer[memory];
         let (done, errno) = match access {
-            Access::Read => read_full(target, offset, &mut self.buffer[..len]),
-            Access::Write => write_full(target, offset, &self.buffer[..len]),
+            Access::Read => read_full(target, offset, memory),
+            Access::Write => write_full(target, offset, memory),
         };
         if done == len {
             return Ok(());
@@ -281,17 +306,12 @@ impl Tuner<'_, '_> {
         Ok((TURN_NS / one_ns.max(50.0)).ceil() as usize)
     }
 
-    fn note<const N: usize>(
-        &mut self,
-        parameters: &'static str,
-        fit: &Fit<N>,
-        observations: usize,
-    ) {
-        self.fits.push(FitQuality { parameters, error: fit.error, observations });
-        if fit.error > ERROR_MAX {
+    fn note(&mut self, parameters: &'static str, error: f64, observations: usize) {
+        self.fits.push(FitQuality { parameters, error, observations });
+        if error > ERROR_MAX {
             self.warnings.push(format!(
                 "the cost of {parameters} is uncertain: times differ from the fit by {:.0} %",
-                fit.error * 100.0
+                error * 100.0
             ));
         }
     }
@@ -346,7 +366,7 @@ impl Tuner<'_, '_> {
             observations.push(Observation { amounts, time: self.quartile(times) });
         }
         let Some(found) = fit::fit(&observations) else { return Ok(None) };
-        self.note(name, &found, observations.len());
+        self.note(name, found.error, observations.len());
         let [call_ns, page_ns, byte_ns] = found.costs;
         Ok(Some(RequestCost { call_ns, page_ns, byte_ns }))
     }
@@ -354,14 +374,17 @@ impl Tuner<'_, '_> {
     /// What copying out of a window costs.
     fn copies(&mut self, known: CopyCost) -> CopyCost {
         let mut window = vec![1_u8; 16 << 20];
-        let mut out = vec![0_u8; 16 << 20];
+        let mut out = vec![1_u8; MEMORY_BYTES];
         let mut copy_ns = |tuner: &mut Self, window_bytes: usize, len: u64, stride: u64| {
             let run = Run { file: 0, len, stride, count: (window_bytes as u64 / stride).max(1) };
             let turns = (TURN_NS / (window_bytes as f64 * 0.2)).ceil() as usize;
             let time = tuner.time(turns, |_, number| {
                 // As a read does: another content each time.
                 window[0] = number as u8;
-                copy::scatter(&run, &window[..window_bytes], 0, &mut out);
+                // The data goes to a program's memory, which is another each time.
+                let data = run.data() as usize;
+                let start = number as usize % (MEMORY_BYTES / data) * data;
+                copy::scatter(&run, &window[..window_bytes], 0, &mut out[start..start + data]);
                 black_box(&mut out);
                 Ok(())
             });
@@ -396,6 +419,28 @@ impl Tuner<'_, '_> {
         CopyCost { block_ns, byte_ns, far_byte_ns: far_byte_ns.max(byte_ns), cache_bytes }
     }
 
+    /// What was measured call by call, corrected by accesses as they are made: groups of blocks,
+    /// by each method. There, calls follow each other and share what the processor caches.
+    fn groups(&mut self, profile: &Profile) -> Result<Profile> {
+        let (place, bytes) = (self.place, self.place.bytes());
+        let mut samples = Vec::new();
+        for _ in 0..GROUP_TURNS {
+            self.step("whole accesses", 0.72)?;
+            let bench = transfer::tune::Bench::new(place.target(), bytes, GROUP_SECONDS_MAX);
+            let measured = bench.writes().samples();
+            let failed = |error: transfer::Error| Error::Lane {
+                lane: "tune".into(),
+                what: error.to_string(),
+            };
+            samples.extend(measured.map_err(failed)?);
+        }
+        let fitted = profile.fitted(&samples);
+        let share = |sample: &Sample| (sample.predicted_ns(&fitted) / sample.ns - 1.0).abs();
+        let error = median(samples.iter().map(share)).unwrap_or(0.0);
+        self.note("whole accesses", error, samples.len());
+        Ok(fitted)
+    }
+
     /// What each place in memory costs that a vectored read names.
     fn vectors(&mut self, profile: &Profile) -> Result<Option<f64>> {
         if !self.place.target().is_vectored() {
@@ -407,9 +452,10 @@ impl Tuner<'_, '_> {
             let stride = (bytes as u64).next_multiple_of(4096) + 8192;
             let room = (self.place.bytes() - 2 * ACCESS_BYTES_MAX as u64) / stride;
             let call = |tuner: &mut Self, number: u64| {
+                let part = tuner.memory(bytes);
                 let mut memory = std::mem::take(&mut tuner.buffer);
                 let mut places: Vec<IoSliceMut<'_>> =
-                    memory[..bytes].chunks_mut(len).map(IoSliceMut::new).collect();
+                    memory[part.clone()].chunks_mut(len).map(IoSliceMut::new).collect();
                 let read =
                     tuner.place.target().read_vectored_at(number % room * stride, &mut places);
                 tuner.buffer = memory;
@@ -431,7 +477,7 @@ impl Tuner<'_, '_> {
             }
         }
         let Some(found) = fit::fit(&observations) else { return Ok(None) };
-        self.note("vectored reads", &found, observations.len());
+        self.note("vectored reads", found.error, observations.len());
         Ok(Some(found.costs[0]))
     }
 
@@ -491,7 +537,7 @@ impl Tuner<'_, '_> {
             );
             return Ok(());
         };
-        self.note("device", &found, observations.len());
+        self.note("device", found.error, observations.len());
         let [latency_ns, byte_ns] = found.costs;
         profile.device = Device { latency_ns, byte_ns, ..profile.device };
         self.step("several reads at a time", 0.92)?;
@@ -548,7 +594,6 @@ mod tests {
     use super::*;
     use rustix::io::Errno;
     use std::cell::Cell as Counter;
-    use std::ops::Range;
 
     /// Takes no time that could be relied on, but answers.
     struct Memory {
