@@ -201,10 +201,8 @@ impl Tuner<'_, '_> {
         if let Some(lock_ns) = self.locks()? {
             profile.lock_ns = lock_ns;
         }
-        self.step("whole accesses", 0.72)?;
-        *profile = self.groups(profile)?;
         if drops {
-            self.step("reads behind the cache", 0.78)?;
+            self.step("reads behind the cache", 0.75)?;
             self.device(profile)?;
         } else {
             self.warnings.push(
@@ -213,6 +211,7 @@ impl Tuner<'_, '_> {
                     .to_owned(),
             );
         }
+        *profile = self.groups(profile, drops)?;
         Ok(())
     }
 
@@ -421,16 +420,20 @@ impl Tuner<'_, '_> {
 
     /// What was measured call by call, corrected by accesses as they are made: groups of blocks,
     /// by each method. There, calls follow each other and share what the processor caches.
-    fn groups(&mut self, profile: &Profile) -> Result<Profile> {
+    fn groups(&mut self, profile: &Profile, drops: bool) -> Result<Profile> {
         let (place, bytes) = (self.place, self.place.bytes());
         let mut samples = Vec::new();
-        for _ in 0..GROUP_TURNS {
-            self.step("whole accesses", 0.72)?;
+        let failed =
+            |error: transfer::Error| Error::Lane { lane: "tune".into(), what: error.to_string() };
+        for turn in 0..GROUP_TURNS {
+            self.step("whole accesses", 0.93 + 0.01 * turn as f64)?;
             let bench = transfer::tune::Bench::new(place.target(), bytes, GROUP_SECONDS_MAX);
-            let measured = bench.writes().samples();
-            let failed = |error: transfer::Error| Error::Lane {
-                lane: "tune".into(),
-                what: error.to_string(),
+            // Dropping the cache takes its time: that is done once.
+            let mut forget = || drop(place.drop_cache());
+            let measured = if drops && turn == 0 {
+                bench.writes().cold(profile.device.in_flight_max, &mut forget).samples()
+            } else {
+                bench.writes().samples()
             };
             samples.extend(measured.map_err(failed)?);
         }
@@ -572,8 +575,12 @@ impl Tuner<'_, '_> {
                     .zip(offsets)
                     .map(|(buf, offset)| ReadRequest { offset, buf, done: 0, errno: None })
                     .collect();
+                let target = self.place.target();
                 let start = Instant::now();
-                self.place.target().read_batch(&mut reads);
+                for read in reads.iter().filter(|_| target.announces()) {
+                    target.announce(read.offset..read.offset + read.buf.len() as u64);
+                }
+                target.read_batch(&mut reads);
                 times.push(start.elapsed().as_nanos() as f64 / count as f64);
                 drop(reads);
                 self.buffer = memory;
