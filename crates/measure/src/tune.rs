@@ -182,10 +182,7 @@ impl Tuner<'_, '_> {
 
     fn local(&mut self, profile: &mut Profile, drops: bool) -> Result<()> {
         self.step("reads", 0.15)?;
-        // All of it is at hand again.
-        for offset in (0..self.place.bytes()).step_by(ACCESS_BYTES_MAX) {
-            self.access(Access::Read, offset, ACCESS_BYTES_MAX)?;
-        }
+        self.warm_up()?;
         if let Some(read) = self.requests(Access::Read, "read")? {
             profile.read = read;
         }
@@ -236,6 +233,14 @@ impl Tuner<'_, '_> {
         let start = if self.at + len > self.buffer.len() { 0 } else { self.at };
         self.at = start + len;
         start..self.at
+    }
+
+    /// Brings all of the file into the cache.
+    fn warm_up(&mut self) -> Result<()> {
+        for offset in (0..self.place.bytes()).step_by(ACCESS_BYTES_MAX) {
+            self.access(Access::Read, offset, ACCESS_BYTES_MAX)?;
+        }
+        Ok(())
     }
 
     /// One access of `len` bytes.
@@ -427,6 +432,7 @@ impl Tuner<'_, '_> {
             |error: transfer::Error| Error::Lane { lane: "tune".into(), what: error.to_string() };
         for turn in 0..GROUP_TURNS {
             self.step("whole accesses", 0.93 + 0.01 * turn as f64)?;
+            self.warm_up()?;
             let bench = transfer::tune::Bench::new(place.target(), bytes, GROUP_SECONDS_MAX);
             // Dropping the cache takes its time: that is done once.
             let mut forget = || drop(place.drop_cache());
