@@ -59,7 +59,7 @@ def warm(bench: Bench, beside: dict[str, str]) -> None:
     """The grid with all data in the page cache, on tmpfs where there is one."""
     bench.say("the grid, warm")
     argv = arguments(bench, bench.space.far(), "--file-size", "256MiB", "--call", "1MiB",
-                     "--call-blocks", "32768", "--turn-seconds", "0.003")
+                     "--call-blocks", "8192", "--turn-seconds", "0.003")
     for name, program in beside.items():
         argv += ["--beside", f"{name}={program}"]
     if bench.quick:

@@ -28,9 +28,10 @@ def explain(bench: Bench, pattern: str, *arguments: str) -> dict:
 def measure(bench: Bench) -> None:
     bench.say("planning")
     for name, (pattern, length, goal) in PATTERNS.items():
-        samples = [explain(bench, pattern, "--length", str(length), *write)["planning_ns_per_block"]
-                   for write in ([], ["--write"]) for _ in range(bench.pick(2, 5))]
-        bench.board.add(f"sieve.planning.{name}", samples, "ns/block", "lower", goal, strict=True)
+        for access, flags in (("read", []), ("write", ["--write"])):
+            samples = [explain(bench, pattern, "--length", str(length), *flags)["planning_ns_per_block"]
+                       for _ in range(bench.pick(2, 5))]
+            bench.board.add(f"sieve.planning.{name}.{access}", samples, "ns/block", "lower", goal, strict=True)
     pattern = f"1..200:1..6000*{TUPLES}"
     view = explain(bench, pattern, "--length", "1")["view"]
     bench.board.add("sieve.view.list", [view["memory_bytes"] / TUPLES], "bytes/tuple", "lower", 32.0)

@@ -402,13 +402,14 @@ impl Tuner<'_, '_> {
         let Some(found) = fit::fit(&small) else { return known };
         let [block_ns, byte_ns] = found.costs;
         let sizes: Vec<usize> = (16..=24).map(|log| 1 << log).collect();
-        let levels: Vec<f64> = sizes
-            .iter()
-            .map(|bytes| {
+        // Again and again from the smallest to the largest, so that a busy moment makes no step.
+        let mut levels = vec![f64::INFINITY; sizes.len()];
+        for _ in 0..3 {
+            for (level, bytes) in levels.iter_mut().zip(&sizes) {
                 let (time, run) = copy_ns(self, *bytes, 4096, 4160);
-                time / run.data() as f64
-            })
-            .collect();
+                *level = level.min(time / run.data() as f64);
+            }
+        }
         self.fits.push(FitQuality {
             parameters: "copy",
             error: found.error,
@@ -418,8 +419,9 @@ impl Tuner<'_, '_> {
         let far = &levels[near..];
         let far_byte_ns =
             if far.is_empty() { byte_ns } else { far.iter().sum::<f64>() / far.len() as f64 };
-        let cache_bytes =
-            sizes.get(near.saturating_sub(1)).map_or(known.cache_bytes, |size| *size as u64);
+        // A window shares the cache with the pages of the file that it is copied from or to.
+        let found = sizes.get(near.saturating_sub(1)).map(|size| *size as u64 / 2);
+        let cache_bytes = found.unwrap_or(known.cache_bytes);
         CopyCost { block_ns, byte_ns, far_byte_ns: far_byte_ns.max(byte_ns), cache_bytes }
     }
 
