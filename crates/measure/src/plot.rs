@@ -16,7 +16,7 @@ const SURFACE_SIZE: (u32, u32) = (560, 430);
 const LINES_SIZE: (u32, u32) = (560, 340);
 
 /// How many patches lie between two measured points.
-const PATCHES: usize = 3;
+const PATCHES: usize = 2;
 
 const FONT: &str = "sans-serif";
 
