@@ -201,7 +201,8 @@ pub fn surface(surface: &Surface) -> Result<String> {
         let mut chart = ChartBuilder::on(&root)
             .caption(title, (FONT, 15))
             .margin(6)
-            .build_cartesian_3d(0.0..x_end, range.0..range.1, 0.0..z_end)?;
+            // Axes go on a little: in the near corner their last names would stand on each other.
+            .build_cartesian_3d(0.0..x_end + 0.5, range.0..range.1, 0.0..z_end + 0.5)?;
         chart.with_projection(|mut view: ProjectionMatrixBuilder| {
             view.pitch = 0.42;
             view.yaw = 0.68;
@@ -214,17 +215,6 @@ pub fn surface(surface: &Surface) -> Result<String> {
             let name = names.get(index.max(0.0) as usize).filter(|_| is_point);
             name.cloned().unwrap_or_default()
         };
-        // In the near corner both axes end; their last names make room for each other.
-        let apart = "\u{a0}".repeat(9);
-        let last = |names: &[String], at: f64| at > names.len() as f64 - 1.5;
-        let hole_label = |at: &f64| match last(holes, *at) {
-            true => label(holes, *at) + &apart,
-            false => label(holes, *at),
-        };
-        let data_label = |at: &f64| match last(data, *at) {
-            true => apart.clone() + &label(data, *at),
-            false => label(data, *at),
-        };
         chart
             .configure_axes()
             .light_grid_style(BLACK.mix(0.08))
@@ -233,8 +223,8 @@ pub fn surface(surface: &Surface) -> Result<String> {
             .z_labels(data.len())
             .y_labels(6)
             .label_style((FONT, 11))
-            .x_formatter(&hole_label)
-            .z_formatter(&data_label)
+            .x_formatter(&|at| label(holes, *at))
+            .z_formatter(&|at| label(data, *at))
             .y_formatter(&|at| scale.text(*at))
             .draw()?;
         let steps = |end: f64| {
