@@ -26,7 +26,7 @@ from lib.workspace import Workspace
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROJECT = os.path.dirname(HERE)
-AREAS = ["redirect"]
+AREAS = ["redirect", "sieve"]
 
 
 def arguments() -> argparse.Namespace:
@@ -78,7 +78,7 @@ def main() -> int:
         return 1
     space = Workspace(area.NEED_BYTES["quick" if wanted.quick else "full"])
     info["tmpfs"] = space.on_tmpfs
-    bench = Bench(wanted.quick, Board(), clock, space, tools, Local(space), wanted.binary)
+    bench = Bench(wanted.quick, Board(), clock, space, tools, Local(space), wanted.binary, results=wanted.results)
     try:
         area.measure(bench, wanted.only)
     finally:

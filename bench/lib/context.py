@@ -49,6 +49,8 @@ class Bench:
     """By when, in seconds since the start, the section at work should have ended."""
     peers: list[Way] = field(default_factory=list)
     figures: dict[str, Figure] = field(default_factory=dict)
+    results: str = "bench-results"
+    """Where a full run leaves what it found."""
 
     def say(self, text: str) -> None:
         """Progress, for people: never on stdout."""

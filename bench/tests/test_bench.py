@@ -262,6 +262,51 @@ class Processes(unittest.TestCase):
         self.assertIn("not built", skipped["sluice"])
 
 
+class Beside(unittest.TestCase):
+    """Programs that are asked for strided accesses by `sluice sieve bench --beside`."""
+
+    def ask(self, program: str, path: str, line: str) -> list[str]:
+        ran = subprocess.run([program, path], input=line + "\n", capture_output=True, text=True, timeout=60)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        return ran.stdout.split()
+
+    def programs(self) -> list[str]:
+        found = [TOOLS["copylimit"]]
+        for mpi in ("mpich", "openmpi"):
+            try:
+                found.append(build.with_mpi(TOOLS_DIR, mpi))
+            except Failed as why:
+                self.assertIn("not installed", str(why))
+        return found
+
+    def test_they_write_the_blocks_and_nothing_else(self):
+        for program in self.programs():
+            with self.subTest(program), tempfile.NamedTemporaryFile() as file:
+                file.write(b"." * 1000)
+                file.flush()
+                # Ten blocks of 8 bytes behind holes of 92; calls of three blocks, beginning with the second.
+                bytes_, seconds, ran = self.ask(program, file.name, "write 8 92 92 80 24 1 0 wall")
+                self.assertEqual(bytes_, "24")
+                self.assertGreater(float(seconds), 0)
+                self.assertGreaterEqual(float(ran), 0)
+                with open(file.name, "rb") as read_back:
+                    content = read_back.read()
+                wanted = {start + at for start in (392, 492, 592) for at in range(8)}
+                self.assertEqual({at for at, byte in enumerate(content) if byte == 0xa5}, wanted)
+                self.assertEqual(content.count(b"."), 1000 - 24)
+
+    def test_they_go_round_until_the_time_is_over(self):
+        for program in self.programs():
+            with self.subTest(program), tempfile.NamedTemporaryFile() as file:
+                file.write(bytes(100_000))
+                file.flush()
+                bytes_, seconds, _ = self.ask(program, file.name, "read 100 900 900 10000 3000 2 0.02 wall")
+                self.assertGreaterEqual(float(seconds), 0.02)
+                # Calls of 3000, and one of the 1000 that are left.
+                self.assertEqual(int(bytes_) % 1000, 0)
+                self.assertGreater(int(bytes_), 10_000)
+
+
 def tearDownModule():
     shutil.rmtree(TOOLS_DIR, ignore_errors=True)
 

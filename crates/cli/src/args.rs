@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+pub(crate) mod sieve;
+
 /// Files of unmodified programs, wherever they live.
 #[derive(Debug, Parser)]
 #[command(name = "sluice", version, max_term_width = 100)]
@@ -85,6 +87,8 @@ pub(crate) enum Command {
     Rm(Rm),
     Stat(Stat),
     Mkdir(Mkdir),
+    #[command(subcommand)]
+    Sieve(sieve::Sieve),
     Doctor(Doctor),
     Completions(Completions),
     Man(Man),

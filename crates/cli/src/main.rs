@@ -21,6 +21,7 @@ mod place;
 mod report;
 mod serve;
 mod show;
+mod sieve;
 mod stores;
 mod tree;
 
@@ -62,6 +63,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Rm(args) => tree::rm(args, &places()?),
         Command::Stat(args) => show::stat(args, &places()?),
         Command::Mkdir(args) => tree::mkdir(args, &places()?),
+        Command::Sieve(command) => sieve::sieve(command, &in_force),
         Command::Doctor(args) => doctor::doctor(args, in_force()?),
         Command::Completions(args) => manual::completions(args).map(|()| ExitCode::SUCCESS),
         Command::Man(args) => manual::pages(args).map(|()| ExitCode::SUCCESS),

@@ -26,12 +26,18 @@ pub(crate) fn pages(args: &Man) -> Result<()> {
     };
     std::fs::create_dir_all(dir)
         .with_context(|| format!("cannot make the directory {}", dir.display()))?;
-    for command in command.get_subcommands().chain([&command]) {
+    for command in with_all_below(&command) {
         let path = dir.join(format!("{}.1", command.get_display_name().unwrap_or("sluice")));
         std::fs::write(&path, page(command)?)
             .with_context(|| format!("cannot write the manual page {}", path.display()))?;
     }
     Ok(())
+}
+
+/// A command and all commands below it.
+fn with_all_below(command: &Command) -> Vec<&Command> {
+    let below = command.get_subcommands().flat_map(with_all_below);
+    std::iter::once(command).chain(below).collect()
 }
 
 /// One page. Synopsis and examples are written here: clap_mangen's synopsis leaves out what options take, and it fills

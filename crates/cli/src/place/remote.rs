@@ -7,6 +7,7 @@ use address::{Endpoint, RemotePath, Settings, Uri};
 use anyhow::{Result, bail};
 use client::{At, Options, Session, SocketDial};
 use p9::{Attributes, OpenFlags, SetAttributes, SetattrMask, Time};
+use transfer_remote::ServedFile;
 
 use super::file::RemoteOpen;
 use super::{Meta, Moment, Outcome};
@@ -59,6 +60,13 @@ impl Remote {
 
     pub(crate) fn uri(&self) -> &Uri {
         &self.uri
+    }
+
+    /// Opens it for reading and writing past the client's own read-ahead and write-behind, created if it is missing.
+    pub(crate) fn served(&self, mode: u32) -> Outcome<ServedFile> {
+        let flags = OpenFlags::READ_WRITE | OpenFlags::CREATE;
+        let path = self.uri.path.as_bytes();
+        Ok(ServedFile::open(&self.session, path, flags, mode & !umask())?)
     }
 
     pub(super) fn shown(&self) -> Vec<u8> {

@@ -5,4 +5,5 @@ mod copying;
 mod files;
 mod launching;
 mod serving;
+mod sieving;
 mod support;
