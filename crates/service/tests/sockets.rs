@@ -142,7 +142,7 @@ fn idle_connections_end_if_that_is_wanted() {
 
 #[test]
 fn a_client_that_waits_for_an_answer_is_not_idle() {
-    let limits = Limits { idle: Some(Duration::from_millis(30)), ..Limits::default() };
+    let limits = Limits { idle: Some(Duration::from_millis(300)), ..Limits::default() };
     let store = Arc::new(FaultStore::new(false));
     let gate = Arc::clone(&store.gate);
     let running = common::start(store, limits);
@@ -150,7 +150,7 @@ fn a_client_that_waits_for_an_answer_is_not_idle() {
     client.begin("9P2000.L", 8192);
     client.open(Fid(1), "slow", OpenFlags::READ_WRITE);
     client.send(9, &Request::Fsync { fid: Fid(1), data_only: p9::Optional(None) });
-    std::thread::sleep(Duration::from_millis(200));
+    std::thread::sleep(Duration::from_millis(700));
     gate.open();
     assert_eq!(client.receive().header.kind, 51);
     assert!(client.try_receive().is_none());
