@@ -344,7 +344,7 @@ impl Place {
             }
             Self::Remote(remote) if trouble.is_missing() && remote.depth() == 1 => {
                 format!(
-                    "the service has no store of that name; `sluice ls {}` lists those it has",
+                    "{trouble}; at the root of a service are its stores: `sluice ls {}` lists those it has",
                     remote.root()
                 )
             }

@@ -150,7 +150,11 @@ fn a_store_that_is_not_there_is_told_with_those_that_are() {
     let served = Served::new();
     let said = run(["ls", &served.uri("none")]).fails(1);
     let listing = format!("`sluice ls {}` lists", served.uri(""));
-    assert!(said.contains("no store of that name") && said.contains(&listing), "{said}");
+    assert!(
+        said.contains("No such file or directory; at the root of a service are its stores")
+            && said.contains(&listing),
+        "{said}"
+    );
     run(["rm", "-f", &served.uri("none")]).ok();
 }
 
