@@ -14,6 +14,9 @@
 //! msize_bytes = "1MiB"
 //! reconnect_seconds = 15
 //!
+//! [sieve]
+//! mpi = "adaptive"                      # strided reads and writes of MPI programs
+//!
 //! [serve]
 //! listen = ["unix:/run/user/1000/sluice/data.sock", "tcp:127.0.0.1:5640"]
 //! read_only = false
@@ -34,6 +37,7 @@
 
 mod table;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::{
@@ -51,8 +55,76 @@ pub struct Config {
     pub stores: Vec<StoreSpec>,
     /// `[client]`.
     pub client: ClientKeys,
+    /// `[sieve]`.
+    pub sieve: SieveKeys,
     /// `[serve]`.
     pub serve: ServeKeys,
+}
+
+/// `[sieve]`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SieveKeys {
+    /// How strided reads and writes of MPI programs are carried out where their hints do not say it.
+    pub mpi: Option<SieveMethod>,
+}
+
+/// Who carries out non-contiguous accesses, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SieveMethod {
+    /// The MPI library.
+    Disable,
+    /// What the cost model finds cheapest.
+    Adaptive,
+    /// Every block by a call of its own.
+    Naive,
+    /// Buffers filled from the next wanted byte on.
+    Romio,
+    /// The thesis's simple performance model.
+    SimplePm,
+    /// The same, ending with the last wanted byte.
+    Extent,
+    /// All of the file.
+    ScanFile,
+}
+
+impl SieveMethod {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Disable,
+        Self::Adaptive,
+        Self::Naive,
+        Self::Romio,
+        Self::SimplePm,
+        Self::Extent,
+        Self::ScanFile,
+    ];
+
+    /// As it is written in the configuration, in hints and in the environment.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Disable => "disable",
+            Self::Adaptive => "adaptive",
+            Self::Naive => "naive",
+            Self::Romio => "romio",
+            Self::SimplePm => "simple_pm",
+            Self::Extent => "extent",
+            Self::ScanFile => "scanfile",
+        }
+    }
+
+    /// The method of a name; `enable` is `adaptive`.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let name = if name == "enable" { "adaptive" } else { name };
+        Self::ALL.into_iter().find(|method| method.as_str() == name)
+    }
+}
+
+impl fmt::Display for SieveMethod {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
 }
 
 /// `[client]`, key by key. The flags of `sluice run` fill one of these, too.
@@ -140,12 +212,13 @@ impl Config {
     /// Each fault as an [`AddressError::Config`] with line and column.
     pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigErrors> {
         table::with_root(text, file, |root| {
-            root.only(&["routes", "stores", "client", "serve"]);
+            root.only(&["routes", "stores", "client", "sieve", "serve"]);
             let table = |key| root.table(key);
             Self {
                 routes: table("routes").map(|table| routes(&table)).unwrap_or_default(),
                 stores: table("stores").map(|table| stores(&table, file)).unwrap_or_default(),
                 client: table("client").map(|table| client(&table)).unwrap_or_default(),
+                sieve: table("sieve").map(|table| sieve(&table)).unwrap_or_default(),
                 serve: table("serve").map(|table| serve(&table, file)).unwrap_or_default(),
             }
         })
@@ -204,6 +277,21 @@ fn client(table: &Table<'_>) -> ClientKeys {
         msize_bytes: msize(table),
         reconnect_seconds: table.count("reconnect_seconds", 0),
     }
+}
+
+fn sieve(table: &Table<'_>) -> SieveKeys {
+    table.only(&["mpi"]);
+    let method = |entry: Entry<'_>| {
+        let name = entry.text("the name of a method")?;
+        let method = SieveMethod::parse(name);
+        if method.is_none() {
+            let choices = SieveMethod::ALL.map(|method| format!("`{method}`")).join(", ");
+            let (key, value) = (entry.key.to_owned(), name.to_owned());
+            entry.fault(ConfigFault::Choice { key, value, choices });
+        }
+        method
+    };
+    SieveKeys { mpi: table.get("mpi").and_then(method) }
 }
 
 fn msize(table: &Table<'_>) -> Option<u32> {

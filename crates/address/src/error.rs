@@ -285,6 +285,16 @@ pub enum ConfigFault {
         /// Greatest value allowed.
         max: u64,
     },
+    /// A word that is none of those there are.
+    #[error("`{value}` is no value of `{key}`, which is one of {choices}")]
+    Choice {
+        /// The key.
+        key: String,
+        /// What it is set to.
+        value: String,
+        /// What it may be set to, with commas between.
+        choices: String,
+    },
     /// A table lacks a key that it must have.
     #[error("`{table}` needs the key `{key}`")]
     MissingKey {

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use address::config::SieveMethod;
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 pub(crate) mod sieve;
@@ -76,6 +77,11 @@ fn msize(text: &str) -> Result<u32, String> {
     fits.ok_or_else(|| format!("a message has from {min} to {max} bytes"))
 }
 
+fn sieve_method(text: &str) -> Result<SieveMethod, String> {
+    let names = || SieveMethod::ALL.map(SieveMethod::as_str).join(", ");
+    SieveMethod::parse(text).ok_or_else(|| format!("it is one of {}", names()))
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
@@ -122,6 +128,10 @@ pub(crate) struct Run {
     /// Catch calls by their symbols only, and do not patch libc in memory: sees less, where patching is trouble
     #[arg(long)]
     pub(crate) no_patch: bool,
+    /// How strided reads and writes of MPI programs are carried out: adaptive, naive, romio, simple_pm, extent,
+    /// scanfile, or disable for the MPI library's own way; the hint `sluice_sieve` of a file goes before
+    #[arg(long, value_name = "METHOD", hide_short_help = true, value_parser = sieve_method)]
+    pub(crate) sieve: Option<SieveMethod>,
     /// The program and its arguments; options behind its name are its own
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM",
           value_hint = ValueHint::CommandWithArguments)]

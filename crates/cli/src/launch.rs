@@ -20,6 +20,9 @@ use anyhow::{Context, Result};
 use crate::args::Run;
 use crate::in_force::InForce;
 
+/// What the library for MPI-IO reads (docs/MPI.md).
+const SIEVE_VARIABLE: &str = "SLUICE_SIEVE";
+
 /// Becomes the program; returns only if that fails.
 pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
     let (name, arguments) = args.program.split_first().context("no program is given")?;
@@ -35,6 +38,12 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
     command.arg0(name).args(arguments);
     environment(&mut command, &in_force.settings, &library, !args.no_patch);
     if let Some(for_mpi) = library::for_mpi(&library).filter(|_| mpi::is_mpi_program(&path)) {
+        // The flag, else what is set already, else the configuration.
+        let is_set = std::env::var_os(SIEVE_VARIABLE).is_some();
+        let configured = in_force.config.sieve.mpi.filter(|_| !is_set);
+        if let Some(method) = args.sieve.or(configured) {
+            command.env(SIEVE_VARIABLE, method.as_str());
+        }
         let others = library::preload(&for_mpi, std::env::var_os("LD_PRELOAD"));
         command.env("LD_PRELOAD", library::preload(&library, Some(others)));
     }

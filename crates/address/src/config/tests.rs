@@ -79,6 +79,18 @@ fn unknown_keys_name_line_and_nearest() {
 }
 
 #[test]
+fn methods_of_the_sieve_have_names() {
+    for method in SieveMethod::ALL {
+        let text = format!("[sieve]\nmpi = \"{method}\"");
+        assert_eq!(parse(&text).unwrap().sieve.mpi, Some(method));
+    }
+    let enabled = parse("[sieve]\nmpi = \"enable\"").unwrap();
+    assert_eq!(enabled.sieve.mpi, Some(SieveMethod::Adaptive));
+    let told = complaint("[sieve]\nmpi = \"adaptiv\"");
+    assert!(told.starts_with("2:7: `adaptiv` is no value of `mpi`, which is one of"), "{told}");
+}
+
+#[test]
 fn every_error_is_told_in_the_order_of_the_file() {
     let text = "[serve.limits]\nfid_max = 1\nidle_seconds = -1\n[client]\nmsize_byte = 1\nread_ahead_bytes = \"x\"\n\
                 reconect_seconds = 1\n[routes]\n\"/far\" = \"nowhere\"\n[stores]\na = {}\nb = 1\n";
