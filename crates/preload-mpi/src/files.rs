@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mpi::{Datatype, File, Flat, Info, Mpi};
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{FileType, OFlags, Stat};
 use sieve::Profile;
 use transfer::{Engine, Locking};
 
@@ -21,11 +21,16 @@ const BUFFER_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     path: Option<Vec<u8>>,
+    /// What was behind the path when the program opened it. `None` if that was nothing of this machine's.
+    identity: Option<Identity>,
     amode: c_int,
     state: Mutex<State>,
     /// Whether we wrote and have not synchronised.
     wrote: AtomicBool,
 }
+
+/// A file by its device and its number there.
+type Identity = (u64, u64);
 
 /// What changes while a file is open. Whoever carries out a call holds it: the file pointer and the
 /// buffer are one.
@@ -67,8 +72,11 @@ pub(crate) fn opened(mpi: &Mpi, file: File, name: &CStr, amode: c_int, info: Inf
         view: whole_file(),
     };
     state.take_hints(mpi, info);
+    let path = local_path(name.to_bytes()).map(<[u8]>::to_vec);
     let file_of_ours = OpenFile {
-        path: local_path(name.to_bytes()).map(<[u8]>::to_vec),
+        // Asked of the kernel itself: a file that `libsluice.so` redirects is none for us anyway.
+        identity: path.as_deref().and_then(|path| rustix::fs::stat(path).ok()).map(identity),
+        path,
         amode,
         state: Mutex::new(state),
         wrote: AtomicBool::new(false),
@@ -88,6 +96,10 @@ pub(crate) fn closing(file: File) {
 fn whole_file() -> Option<View> {
     let byte = mpi::flat::Type { size: 1, lower_bound: 0, extent: 1, made: mpi::flat::Made::Dense };
     View::new(0, 1, &Flat::of(&byte).ok()?)
+}
+
+fn identity(about: Stat) -> Identity {
+    (about.st_dev, about.st_ino)
 }
 
 /// Opens as the MPI library does, through libc: the file may be one that `libsluice.so` redirects. Such
@@ -167,7 +179,9 @@ impl OpenFile {
     }
 
     /// Opens the file for ourselves. `None` where that cannot be, or is not a regular file of this
-    /// machine's: then the MPI library does everything.
+    /// machine's, or is another one than the program has open: hints may come when the file has been
+    /// renamed, deleted or replaced, or the process is in another directory. Then the MPI library does
+    /// everything.
     fn open(&self, mpi: &Mpi) -> Option<OwnedFd> {
         let mode = &mpi.constants().numbers.mode;
         if self.amode & mode.sequential != 0 {
@@ -185,7 +199,8 @@ impl OpenFile {
             }
         };
         let about = rustix::fs::fstat(&fd).ok()?;
-        (FileType::from_raw_mode(about.st_mode) == FileType::RegularFile).then_some(fd)
+        let is_regular = FileType::from_raw_mode(about.st_mode) == FileType::RegularFile;
+        (is_regular && self.identity == Some(identity(about))).then_some(fd)
     }
 
     /// Whether the program may read, and whether it may write.

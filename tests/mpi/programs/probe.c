@@ -436,6 +436,44 @@ static void mixed(void) {
     MPI_Type_free(&type);
 }
 
+/* A wish for the sieve that comes when another file has the name. */
+static void replaced(void) {
+    TELL("replaced\n");
+    make_file("replaced", FILLED);
+    MPI_Info later, now;
+    MPI_Info_create(&later);
+    MPI_Info_set(later, "sluice_sieve", "disable");
+    MPI_Info_create(&now);
+    MPI_Info_set(now, "sluice_sieve", "romio");
+    char path[4096], aside[4096];
+    path_of(path, "replaced");
+    path_of(aside, "aside");
+    MPI_File file;
+    MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, later, &file);
+    TELL("  open: class 0\n");
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) rename(path, aside);
+    make_file("replaced", 100);
+    MPI_Datatype type;
+    MPI_Type_vector(10, 1, 2 * size, MPI_INT, &type);
+    type = resized(type, 20 * size * 4);
+    MPI_Type_commit(&type);
+    MPI_File_set_view(file, 8 * rank, MPI_INT, type, "native", now);
+    MPI_Status status;
+    fill(12);
+    tell_call("write", MPI_File_write(file, buffer, 50, MPI_INT, &status), file, &status, MPI_INT);
+    MPI_File_set_info(file, later);
+    MPI_File_set_info(file, now);
+    tell_call("read_at", MPI_File_read_at(file, 40, buffer, 50, MPI_INT, &status), file, &status, MPI_INT);
+    TELL("  buffer: %016llx\n", (unsigned long long)sum_of(buffer, sizeof buffer));
+    MPI_File_close(&file);
+    tell_file("replaced");
+    tell_file("aside");
+    MPI_Type_free(&type);
+    MPI_Info_free(&later);
+    MPI_Info_free(&now);
+}
+
 static void wrong_calls(void) {
     TELL("wrong calls\n");
     make_file("wrong", 100);
@@ -480,6 +518,7 @@ int main(int argc, char **argv) {
     new_file();
     far_away();
     mixed();
+    replaced();
     wrong_calls();
     contended("contended", 0);
     /* Natively, ROMIO loses data here. */
