@@ -160,6 +160,12 @@ impl OpenFile {
         }
     }
 
+    /// Has no view any more that can be relied on: one was refused, and what is in force is the MPI
+    /// library's affair.
+    pub(crate) fn view_refused(&self) {
+        self.state().view = None;
+    }
+
     /// Makes or drops the sieve as wished.
     fn prepare(&self, mpi: &Mpi, state: &mut State) {
         let Wish::Sieve(method) = state.wish else {

@@ -474,6 +474,31 @@ static void replaced(void) {
     MPI_Info_free(&now);
 }
 
+/* Open MPI refuses this view and uses it nevertheless; others do as they like. */
+static void refused_view(void) {
+#ifdef OPEN_MPI
+    TELL("refused view\n");
+    make_file("refused", FILLED);
+    MPI_File file = open_file("refused", MPI_MODE_RDWR);
+    MPI_Datatype pair, type;
+    int lengths[] = {4, 4};
+    MPI_Aint places[] = {-8, 8};
+    MPI_Type_create_hindexed(2, lengths, places, MPI_BYTE, &pair);
+    MPI_Type_create_resized(pair, -16, 48, &type);
+    MPI_Type_commit(&type);
+    MPI_File_set_view(file, 4096 * (rank + 1), MPI_BYTE, type, "native", MPI_INFO_NULL);
+    MPI_Status status;
+    fill(13);
+    tell_call("write", MPI_File_write(file, buffer, 200, MPI_BYTE, &status), file, &status, MPI_BYTE);
+    tell_call("read", MPI_File_read(file, buffer, 200, MPI_BYTE, &status), file, &status, MPI_BYTE);
+    TELL("  buffer: %016llx\n", (unsigned long long)sum_of(buffer, sizeof buffer));
+    MPI_File_close(&file);
+    tell_file("refused");
+    MPI_Type_free(&pair);
+    MPI_Type_free(&type);
+#endif
+}
+
 static void wrong_calls(void) {
     TELL("wrong calls\n");
     make_file("wrong", 100);
@@ -519,6 +544,7 @@ int main(int argc, char **argv) {
     far_away();
     mixed();
     replaced();
+    refused_view();
     wrong_calls();
     contended("contended", 0);
     /* Natively, ROMIO loses data here. */
