@@ -11,11 +11,17 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 /// A file by its device and its number there.
 pub(crate) type Identity = (u64, u64);
 
-static HELD: Mutex<Vec<(Identity, Range<u64>)>> = Mutex::new(Vec::new());
+struct Held {
+    ranges: Vec<(Identity, Range<u64>)>,
+    /// How many threads wait. To wake nobody is a system call, too.
+    waiting: usize,
+}
+
+static HELD: Mutex<Held> = Mutex::new(Held { ranges: Vec::new(), waiting: 0 });
 static GIVEN_BACK: Condvar = Condvar::new();
 
-fn held() -> MutexGuard<'static, Vec<(Identity, Range<u64>)>> {
-    // The list is whole whenever the lock is free.
+fn held() -> MutexGuard<'static, Held> {
+    // Whole whenever the lock is free.
     HELD.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -23,19 +29,23 @@ fn held() -> MutexGuard<'static, Vec<(Identity, Range<u64>)>> {
 pub(crate) fn take(file: Identity, range: &Range<u64>) {
     let overlaps = |other: &Range<u64>| other.start < range.end && range.start < other.end;
     let mut held = held();
-    while held.iter().any(|(other, theirs)| *other == file && overlaps(theirs)) {
+    while held.ranges.iter().any(|(other, theirs)| *other == file && overlaps(theirs)) {
+        held.waiting += 1;
         held = GIVEN_BACK.wait(held).unwrap_or_else(PoisonError::into_inner);
+        held.waiting -= 1;
     }
-    held.push((file, range.clone()));
+    held.ranges.push((file, range.clone()));
 }
 
 /// Gives a range back that was taken.
 pub(crate) fn give_back(file: Identity, range: &Range<u64>) {
     let mut held = held();
-    if let Some(place) = held.iter().position(|(other, mine)| *other == file && mine == range) {
-        held.swap_remove(place);
-        drop(held);
-        GIVEN_BACK.notify_all();
+    let mut ranges = held.ranges.iter();
+    if let Some(place) = ranges.position(|(other, mine)| *other == file && mine == range) {
+        held.ranges.swap_remove(place);
+        if held.waiting > 0 {
+            GIVEN_BACK.notify_all();
+        }
     }
 }
 
