@@ -21,7 +21,8 @@ const BUFFER_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     path: Option<Vec<u8>>,
-    /// What was behind the path when the program opened it. `None` if that was nothing of this machine's.
+    /// Which regular file was behind the path when the program opened it. `None` if it was none: to open
+    /// a pipe or a device a second time can wait for ever, or do something to it.
     identity: Option<Identity>,
     amode: c_int,
     state: Mutex<State>,
@@ -75,7 +76,7 @@ pub(crate) fn opened(mpi: &Mpi, file: File, name: &CStr, amode: c_int, info: Inf
     let path = local_path(name.to_bytes()).map(<[u8]>::to_vec);
     let file_of_ours = OpenFile {
         // Asked of the kernel itself: a file that `libsluice.so` redirects is none for us anyway.
-        identity: path.as_deref().and_then(|path| rustix::fs::stat(path).ok()).map(identity),
+        identity: path.as_deref().and_then(|path| regular(&rustix::fs::stat(path).ok()?)),
         path,
         amode,
         state: Mutex::new(state),
@@ -98,8 +99,10 @@ fn whole_file() -> Option<View> {
     View::new(0, 1, &Flat::of(&byte).ok()?)
 }
 
-fn identity(about: Stat) -> Identity {
-    (about.st_dev, about.st_ino)
+/// Which file it is, if it is a regular one.
+fn regular(about: &Stat) -> Option<Identity> {
+    let is_regular = FileType::from_raw_mode(about.st_mode) == FileType::RegularFile;
+    is_regular.then_some((about.st_dev, about.st_ino))
 }
 
 /// Opens as the MPI library does, through libc: the file may be one that `libsluice.so` redirects. Such
@@ -193,6 +196,7 @@ impl OpenFile {
         if self.amode & mode.sequential != 0 {
             return None;
         }
+        let identity = self.identity?;
         let path = CString::new(self.path.as_deref()?).ok()?;
         let fd = if self.amode & mode.rdonly != 0 {
             open(&path, libc::O_RDONLY)?
@@ -204,9 +208,7 @@ impl OpenFile {
                 None => return None,
             }
         };
-        let about = rustix::fs::fstat(&fd).ok()?;
-        let is_regular = FileType::from_raw_mode(about.st_mode) == FileType::RegularFile;
-        (is_regular && self.identity == Some(identity(about))).then_some(fd)
+        (regular(&rustix::fs::fstat(&fd).ok()?) == Some(identity)).then_some(fd)
     }
 
     /// Whether the program may read, and whether it may write.
@@ -259,7 +261,21 @@ impl Sieve {
 
 #[cfg(test)]
 mod tests {
-    use super::local_path;
+    use super::{local_path, regular};
+
+    #[test]
+    fn pipes_and_devices_are_not_opened_a_second_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        for path in [pipe.as_path(), directory.path(), "/dev/null".as_ref()] {
+            assert_eq!(regular(&rustix::fs::stat(path).unwrap()), None, "{}", path.display());
+        }
+        let file = directory.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        assert!(regular(&rustix::fs::stat(&file).unwrap()).is_some());
+    }
 
     #[test]
     fn prefixes_of_romio_are_taken_off_and_others_are_declined() {
