@@ -26,6 +26,8 @@ const PROBES: u64 = 6;
 pub struct LocalFile<'fd> {
     fd: BorrowedFd<'fd>,
     flags: OnceCell<OFlags>,
+    /// Whether nobody else uses the same open file at the same time.
+    is_private: bool,
     /// Which file it is, once it had to be known.
     identity: OnceCell<Identity>,
 }
@@ -34,7 +36,14 @@ impl<'fd> LocalFile<'fd> {
     /// The file behind a descriptor.
     #[must_use]
     pub fn new(fd: BorrowedFd<'fd>) -> Self {
-        Self { fd, flags: OnceCell::new(), identity: OnceCell::new() }
+        Self { fd, is_private: false, flags: OnceCell::new(), identity: OnceCell::new() }
+    }
+
+    /// The same for a descriptor whose open file no other thread uses meanwhile, by whatever
+    /// descriptor: then the kernel's locks are enough.
+    #[must_use]
+    pub fn private(fd: BorrowedFd<'fd>) -> Self {
+        Self { is_private: true, ..Self::new(fd) }
     }
 
     /// How it was opened. A descriptor that is none answers as if it were for reading only: the
@@ -184,6 +193,9 @@ impl Target for LocalFile<'_> {
             LockKind::Shared if self.is_readable() => nix::libc::F_RDLCK,
             LockKind::Shared | LockKind::Exclusive => nix::libc::F_WRLCK,
         };
+        if self.is_private {
+            return self.take_lock(&file, kind);
+        }
         let identity = self.identity()?;
         ranges::take(identity, &file);
         self.take_lock(&file, kind).inspect_err(|_| ranges::give_back(identity, &file))
@@ -193,7 +205,9 @@ impl Target for LocalFile<'_> {
         // Giving back what is held cannot fail; were it so, closing the file would do it.
         let lock = flock(&file, nix::libc::F_UNLCK);
         let _ = nix::fcntl::fcntl(self.fd, FcntlArg::F_OFD_SETLK(&lock));
-        if let Ok(identity) = self.identity() {
+        if !self.is_private
+            && let Ok(identity) = self.identity()
+        {
             ranges::give_back(identity, &file);
         }
     }
