@@ -499,6 +499,19 @@ static void refused_view(void) {
 #endif
 }
 
+/* Only the library knows whether a datatype has been committed. */
+static void uncommitted(MPI_File file) {
+    MPI_Datatype type;
+    MPI_Type_vector(3, 1, 2, MPI_INT, &type);
+    MPI_Status status;
+    fill(14);
+    tell_call("read", MPI_File_read(file, buffer, 2, type, &status), file, &status, MPI_INT);
+    tell_call("write_at", MPI_File_write_at(file, 1, buffer, 2, type, &status), file, &status, MPI_INT);
+    TELL("  buffer: %016llx\n", (unsigned long long)sum_of(buffer, sizeof buffer));
+    MPI_Type_free(&type);
+    tell_file("wrong");
+}
+
 static void wrong_calls(void) {
     TELL("wrong calls\n");
     make_file("wrong", 100);
@@ -513,14 +526,11 @@ static void wrong_calls(void) {
     TELL("  negative offset: %d\n", class_of(MPI_File_read_at(file, -4, buffer, 1, MPI_INT, &status)));
     TELL("  part of an etype: %d\n", class_of(MPI_File_read_at(file, 0, buffer, 3, MPI_SHORT, &status)));
     TELL("  no datatype: %d\n", class_of(MPI_File_read_at(file, 0, buffer, 1, MPI_DATATYPE_NULL, &status)));
-    MPI_Datatype uncommitted;
-    MPI_Type_vector(3, 1, 2, MPI_INT, &uncommitted);
-    fill(14);
-    tell_call("read", MPI_File_read(file, buffer, 2, uncommitted, &status), file, &status, MPI_INT);
-    tell_call("write_at", MPI_File_write_at(file, 1, buffer, 2, uncommitted, &status), file, &status, MPI_INT);
-    TELL("  buffer: %016llx\n", (unsigned long long)sum_of(buffer, sizeof buffer));
-    MPI_Type_free(&uncommitted);
-    tell_file("wrong");
+    /* Intel MPI does not look at the datatype of a call for nothing, by which we ask. */
+    static char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    MPI_Get_library_version(version, &length);
+    if (!strstr(version, "Intel")) uncommitted(file);
     TELL("  close: %d\n", class_of(MPI_File_close(&file)));
     MPI_Barrier(MPI_COMM_WORLD);
     char path[4096];
