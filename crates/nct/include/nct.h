@@ -16,6 +16,7 @@
  *              (tuples that overlap) is one of these
  *   EFBIG      an access that would end beyond that offset
  *   EFAULT     a buffer that is NULL
+ *   EDEADLK    a write that has to lock what the process itself has locked with lockf(3) or F_SETLK
  *   ESPIPE, EBADF, EISDIR, ENOSPC, EIO, ...  as pread(2) and pwrite(2)
  */
 #ifndef NCT_H
@@ -122,7 +123,11 @@ typedef int (*nct_aggregate)(const nct_step *step, nct_decision *decision, void 
 /* From now on the view asks this function; context is handed to it. 0, or -1 and errno. */
 int nct_set_aggregate(nct_view view, nct_aggregate function, void *context);
 
-/* What a write locks while it reads bytes in order to write them back. */
+/*
+ * What a write locks while it reads bytes in order to write them back. The lock belongs to the open
+ * file (fcntl(2), F_OFD_SETLKW): processes that share a descriptor by fork(2) are one owner, and have
+ * to open the file each for itself if they write at the same time. Threads need not.
+ */
 enum nct_locking {
     NCT_LOCK_WINDOWS = 0,  /* the bytes in question, against all who lock (the default) */
     NCT_LOCK_ALL = 1,      /* also blocks that are written by themselves: needed if others write around

@@ -51,16 +51,26 @@ pub(crate) enum Buffer {
 // stay as long as the view does", "Threads may share a view; they take turns").
 unsafe impl Send for Buffer {}
 
+/// So many bytes that the kernel provides when they are used: most views need less of a large buffer than
+/// they have. `None` where there is no such memory.
+fn zeroed(len: usize) -> Option<Vec<u8>> {
+    if len == 0 {
+        return Some(Vec::new());
+    }
+    let layout = std::alloc::Layout::array::<u8>(len).ok()?;
+    // SAFETY: not of size 0.
+    let start = NonNull::new(unsafe { std::alloc::alloc_zeroed(layout) })?;
+    // SAFETY: just allocated by the allocator and with the layout of a Vec<u8>, all of it zeros.
+    Some(unsafe { Vec::from_raw_parts(start.as_ptr(), len, len) })
+}
+
 impl Buffer {
     pub(crate) fn new(start: *mut c_void, len: usize) -> Result<Self> {
         match NonNull::new(start.cast::<u8>()) {
             None => {
-                let mut own = Vec::new();
                 // Memory that is not there is an error to be returned, not the end of the process.
-                own.try_reserve_exact(len)
-                    .map_err(|_| Error::TooLarge { argument: "ds_bufsize", bytes: len })?;
-                own.resize(len, 0);
-                Ok(Buffer::Own(own))
+                let own = zeroed(len);
+                Ok(Buffer::Own(own.ok_or(Error::TooLarge { argument: "ds_bufsize", bytes: len })?))
             }
             // Slices are no longer than that.
             Some(_) if len > isize::MAX as usize => {
@@ -163,5 +173,27 @@ impl NctInfo {
             5 => Engine::adaptive(info.profile()?)?,
             method => return Err(Error::Method { method }),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Bytes of this process in memory: proc_pid_statm(5), in pages.
+    fn resident_pages() -> u64 {
+        let about = std::fs::read_to_string("/proc/self/statm").expect("a process has one");
+        about.split(' ').nth(1).and_then(|word| word.parse().ok()).expect("a number")
+    }
+
+    #[test]
+    fn a_large_buffer_takes_no_memory_before_it_is_used() {
+        let before = resident_pages();
+        let buffer = Buffer::new(std::ptr::null_mut(), 256 << 20);
+        assert!(resident_pages().saturating_sub(before) < 1000, "pages of 256 MiB were touched");
+        assert!(matches!(buffer, Ok(Buffer::Own(own)) if own.len() == 256 << 20));
+        assert!(Buffer::new(std::ptr::null_mut(), 0).is_ok());
+        assert!(Buffer::new(std::ptr::null_mut(), usize::MAX).is_err());
+        assert!(Buffer::new(std::ptr::null_mut(), isize::MAX as usize).is_err());
     }
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mpi::{Datatype, File, Flat, Info, Mpi};
-use rustix::fs::{FileType, OFlags};
+use rustix::fs::{FileType, OFlags, Stat};
 use sieve::Profile;
 use transfer::{Engine, Locking};
 
@@ -21,11 +21,17 @@ const BUFFER_BYTES: usize = 4 << 20;
 #[derive(Debug)]
 pub(crate) struct OpenFile {
     path: Option<Vec<u8>>,
+    /// Which regular file was behind the path when the program opened it. `None` if it was none: to open
+    /// a pipe or a device a second time can wait for ever, or do something to it.
+    identity: Option<Identity>,
     amode: c_int,
     state: Mutex<State>,
     /// Whether we wrote and have not synchronised.
     wrote: AtomicBool,
 }
+
+/// A file by its device and its number there.
+type Identity = (u64, u64);
 
 /// What changes while a file is open. Whoever carries out a call holds it: the file pointer and the
 /// buffer are one.
@@ -67,8 +73,11 @@ pub(crate) fn opened(mpi: &Mpi, file: File, name: &CStr, amode: c_int, info: Inf
         view: whole_file(),
     };
     state.take_hints(mpi, info);
+    let path = local_path(name.to_bytes()).map(<[u8]>::to_vec);
     let file_of_ours = OpenFile {
-        path: local_path(name.to_bytes()).map(<[u8]>::to_vec),
+        // Asked of the kernel itself: a file that `libsluice.so` redirects is none for us anyway.
+        identity: path.as_deref().and_then(|path| regular(&rustix::fs::stat(path).ok()?)),
+        path,
         amode,
         state: Mutex::new(state),
         wrote: AtomicBool::new(false),
@@ -88,6 +97,12 @@ pub(crate) fn closing(file: File) {
 fn whole_file() -> Option<View> {
     let byte = mpi::flat::Type { size: 1, lower_bound: 0, extent: 1, made: mpi::flat::Made::Dense };
     View::new(0, 1, &Flat::of(&byte).ok()?)
+}
+
+/// Which file it is, if it is a regular one.
+fn regular(about: &Stat) -> Option<Identity> {
+    let is_regular = FileType::from_raw_mode(about.st_mode) == FileType::RegularFile;
+    is_regular.then_some((about.st_dev, about.st_ino))
 }
 
 /// Opens as the MPI library does, through libc: the file may be one that `libsluice.so` redirects. Such
@@ -148,6 +163,12 @@ impl OpenFile {
         }
     }
 
+    /// Has no view any more that can be relied on: one was refused, and what is in force is the MPI
+    /// library's affair.
+    pub(crate) fn view_refused(&self) {
+        self.state().view = None;
+    }
+
     /// Makes or drops the sieve as wished.
     fn prepare(&self, mpi: &Mpi, state: &mut State) {
         let Wish::Sieve(method) = state.wish else {
@@ -167,12 +188,15 @@ impl OpenFile {
     }
 
     /// Opens the file for ourselves. `None` where that cannot be, or is not a regular file of this
-    /// machine's: then the MPI library does everything.
+    /// machine's, or is another one than the program has open: hints may come when the file has been
+    /// renamed, deleted or replaced, or the process is in another directory. Then the MPI library does
+    /// everything.
     fn open(&self, mpi: &Mpi) -> Option<OwnedFd> {
         let mode = &mpi.constants().numbers.mode;
         if self.amode & mode.sequential != 0 {
             return None;
         }
+        let identity = self.identity?;
         let path = CString::new(self.path.as_deref()?).ok()?;
         let fd = if self.amode & mode.rdonly != 0 {
             open(&path, libc::O_RDONLY)?
@@ -184,8 +208,7 @@ impl OpenFile {
                 None => return None,
             }
         };
-        let about = rustix::fs::fstat(&fd).ok()?;
-        (FileType::from_raw_mode(about.st_mode) == FileType::RegularFile).then_some(fd)
+        (regular(&rustix::fs::fstat(&fd).ok()?) == Some(identity)).then_some(fd)
     }
 
     /// Whether the program may read, and whether it may write.
@@ -238,7 +261,21 @@ impl Sieve {
 
 #[cfg(test)]
 mod tests {
-    use super::local_path;
+    use super::{local_path, regular};
+
+    #[test]
+    fn pipes_and_devices_are_not_opened_a_second_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        for path in [pipe.as_path(), directory.path(), "/dev/null".as_ref()] {
+            assert_eq!(regular(&rustix::fs::stat(path).unwrap()), None, "{}", path.display());
+        }
+        let file = directory.path().join("file");
+        std::fs::write(&file, "x").unwrap();
+        assert!(regular(&rustix::fs::stat(&file).unwrap()).is_some());
+    }
 
     #[test]
     fn prefixes_of_romio_are_taken_off_and_others_are_declined() {

@@ -166,6 +166,10 @@ hooks! {
         if code == 0 {
             // SAFETY: the program's own arguments, which the library has just accepted.
             unsafe { notes::viewed(file, displacement, etype, filetype, datarep, info) };
+        } else {
+            // Open MPI refuses some views and uses them nevertheless.
+            // SAFETY: the program's own argument.
+            unsafe { notes::view_refused(file) };
         }
         code
     }, else missing();

@@ -63,6 +63,18 @@ pub(crate) unsafe fn viewed(
 
 /// # Safety
 ///
+/// The file of an MPI_File_set_view that has failed.
+pub(crate) unsafe fn view_refused(file: usize) {
+    guarded(|| {
+        let mpi = Mpi::find().ok()?;
+        // SAFETY: the caller's promise. A handle that is no file's is in no table.
+        files::find(unsafe { mpi.file(file) })?.view_refused();
+        Some(())
+    });
+}
+
+/// # Safety
+///
 /// The arguments of an MPI_File_set_info that has succeeded.
 pub(crate) unsafe fn hinted(file: usize, info: usize) {
     guarded(|| {

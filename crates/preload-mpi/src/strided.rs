@@ -15,6 +15,7 @@ use transfer::LocalFile;
 
 use crate::files::{self, OpenFile, Sieve, State};
 use crate::memory::Memory;
+use crate::next::Next;
 use crate::view::View;
 
 /// What scattered memory is gathered in, at a time.
@@ -70,6 +71,49 @@ pub(crate) fn guarded<T>(ours: impl FnOnce() -> Option<T>) -> Option<T> {
     })
 }
 
+/// The library's functions that take the arguments of a call.
+static NEXT_READ: Next = Next::new(c"MPI_File_read");
+static NEXT_WRITE: Next = Next::new(c"MPI_File_write");
+static NEXT_READ_AT: Next = Next::new(c"MPI_File_read_at");
+static NEXT_WRITE_AT: Next = Next::new(c"MPI_File_write_at");
+
+/// Has the MPI library judge a call's arguments, by the same call for nothing: only it knows whether a
+/// datatype has been committed. Its code; `None` if it cannot be asked.
+///
+/// # Safety
+///
+/// As for [`carry_out`].
+unsafe fn judged(access: Access, call: &Call) -> Option<c_int> {
+    /// MPI_File_read and MPI_File_write.
+    type AtPointer =
+        unsafe extern "C-unwind" fn(usize, *const c_void, c_int, usize, *mut c_void) -> c_int;
+    /// MPI_File_read_at and MPI_File_write_at.
+    type AtOffset =
+        unsafe extern "C-unwind" fn(usize, i64, *const c_void, c_int, usize, *mut c_void) -> c_int;
+    let Call { file, buffer, datatype, status, .. } = *call;
+    let next = match (access, call.at) {
+        (Access::Read, None) => &NEXT_READ,
+        (Access::Write, None) => &NEXT_WRITE,
+        (Access::Read, Some(_)) => &NEXT_READ_AT,
+        (Access::Write, Some(_)) => &NEXT_WRITE_AT,
+    };
+    let address = Some(next.address()).filter(|address| !address.is_null())?;
+    Some(match call.at {
+        None => {
+            // SAFETY: functions of these names have this signature (MPI-4.1, annex A.3).
+            let next = unsafe { std::mem::transmute::<*const c_void, AtPointer>(address) };
+            // SAFETY: the program's own arguments, but for the count.
+            unsafe { next(file, buffer, 0, datatype, status) }
+        }
+        Some(at) => {
+            // SAFETY: as above.
+            let next = unsafe { std::mem::transmute::<*const c_void, AtOffset>(address) };
+            // SAFETY: as above.
+            unsafe { next(file, at, buffer, 0, datatype, status) }
+        }
+    })
+}
+
 /// Carries out a call. `None` if it is the MPI library's.
 ///
 /// # Safety
@@ -82,7 +126,16 @@ pub(crate) unsafe fn carry_out(access: Access, call: &Call) -> Option<c_int> {
         let file = unsafe { mpi.file(call.file) };
         let record = files::find(file)?;
         let mut state = record.state();
+        if !is_ours(mpi, access, call, file, &record, &state)? {
+            return None;
+        }
         // SAFETY: the program's own arguments.
+        match unsafe { judged(access, call) }? {
+            0 => {}
+            // The library has told its error handler.
+            refused => return Some(refused),
+        }
+        // SAFETY: the program's own arguments, which the library has nothing against.
         let bytes = unsafe { transfer(mpi, access, call, file, &record, &mut state) }?;
         // SAFETY: the program's own status. An error here can only be that of a wrong status.
         let _ = unsafe { mpi.set_status_bytes(call.status, bytes) };
@@ -92,6 +145,27 @@ pub(crate) unsafe fn carry_out(access: Access, call: &Call) -> Option<c_int> {
         }
         Some(0)
     })
+}
+
+/// Whether a call is one for the sieve, as far as can be seen without its datatype.
+fn is_ours(
+    mpi: &Mpi,
+    access: Access,
+    call: &Call,
+    file: File,
+    record: &OpenFile,
+    state: &State,
+) -> Option<bool> {
+    let view = state.sieve.as_ref().and(state.view.as_ref())?;
+    let (may_read, may_write) = record.allows(mpi);
+    let is_ours = match access {
+        // Nothing to gain.
+        Access::Read => may_read && !view.is_dense,
+        // Also without holes: another rank's sieve may be about to write these bytes back, and only
+        // who takes part in locking is safe from that.
+        Access::Write => may_write,
+    };
+    Some(is_ours && call.count > 0 && !mpi.atomicity(file).ok()?)
 }
 
 /// How many bytes were read or written; fewer than wanted only where the file ends.
@@ -104,18 +178,7 @@ unsafe fn transfer(
     state: &mut State,
 ) -> Option<u64> {
     let (sieve, view) = (state.sieve.as_mut()?, state.view.as_ref()?);
-    let (may_read, may_write) = record.allows(mpi);
-    let is_ours = match access {
-        // Nothing to gain.
-        Access::Read => may_read && !view.is_dense,
-        // Also without holes: another rank's sieve may be about to write these bytes back, and only
-        // who takes part in locking is safe from that.
-        Access::Write => may_write,
-    };
-    let count = u64::try_from(call.count).ok().filter(|count| *count > 0)?;
-    if !is_ours || mpi.atomicity(file).ok()? {
-        return None;
-    }
+    let count = u64::try_from(call.count).ok()?;
     // SAFETY: the program's own datatype.
     let memory = Memory::of(mpi, call.buffer, count, unsafe { mpi.datatype(call.datatype) })?;
     if memory.bytes() == 0 || memory.bytes() % view.etype_bytes != 0 {
@@ -171,7 +234,7 @@ unsafe fn read(sieve: &mut Sieve, view: &View, start: u64, memory: &Memory) -> O
 
 fn read_into(sieve: &mut Sieve, view: &View, start: u64, out: &mut [u8]) -> Option<u64> {
     let Sieve { fd, engine, buffer } = sieve;
-    let target = LocalFile::new(fd.as_fd());
+    let target = LocalFile::private(fd.as_fd());
     let mut done = 0;
     while done < out.len() {
         let at = start.checked_add(done as u64)?;
@@ -205,7 +268,7 @@ unsafe fn write(sieve: &mut Sieve, view: &View, start: u64, memory: &Memory) -> 
 /// Writes all, or nothing that counts.
 fn write_from(sieve: &mut Sieve, view: &View, start: u64, data: &[u8]) -> Option<u64> {
     let Sieve { fd, engine, buffer } = sieve;
-    let target = LocalFile::new(fd.as_fd());
+    let target = LocalFile::private(fd.as_fd());
     let mut done = 0;
     while done < data.len() {
         let at = start.checked_add(done as u64)?;

@@ -28,6 +28,7 @@
 mod engine;
 mod error;
 mod local;
+mod ranges;
 mod read;
 mod target;
 pub mod tune;

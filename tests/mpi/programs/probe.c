@@ -436,6 +436,82 @@ static void mixed(void) {
     MPI_Type_free(&type);
 }
 
+/* A wish for the sieve that comes when another file has the name. */
+static void replaced(void) {
+    TELL("replaced\n");
+    make_file("replaced", FILLED);
+    MPI_Info later, now;
+    MPI_Info_create(&later);
+    MPI_Info_set(later, "sluice_sieve", "disable");
+    MPI_Info_create(&now);
+    MPI_Info_set(now, "sluice_sieve", "romio");
+    char path[4096], aside[4096];
+    path_of(path, "replaced");
+    path_of(aside, "aside");
+    MPI_File file;
+    MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_RDWR, later, &file);
+    TELL("  open: class 0\n");
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (rank == 0) rename(path, aside);
+    make_file("replaced", 100);
+    MPI_Datatype type;
+    MPI_Type_vector(10, 1, 2 * size, MPI_INT, &type);
+    type = resized(type, 20 * size * 4);
+    MPI_Type_commit(&type);
+    MPI_File_set_view(file, 8 * rank, MPI_INT, type, "native", now);
+    MPI_Status status;
+    fill(12);
+    tell_call("write", MPI_File_write(file, buffer, 50, MPI_INT, &status), file, &status, MPI_INT);
+    MPI_File_set_info(file, later);
+    MPI_File_set_info(file, now);
+    tell_call("read_at", MPI_File_read_at(file, 40, buffer, 50, MPI_INT, &status), file, &status, MPI_INT);
+    TELL("  buffer: %016llx\n", (unsigned long long)sum_of(buffer, sizeof buffer));
+    MPI_File_close(&file);
+    tell_file("replaced");
+    tell_file("aside");
+    MPI_Type_free(&type);
+    MPI_Info_free(&later);
+    MPI_Info_free(&now);
+}
+
+/* Open MPI refuses this view and uses it nevertheless; others do as they like. */
+static void refused_view(void) {
+#ifdef OPEN_MPI
+    TELL("refused view\n");
+    make_file("refused", FILLED);
+    MPI_File file = open_file("refused", MPI_MODE_RDWR);
+    MPI_Datatype pair, type;
+    int lengths[] = {4, 4};
+    MPI_Aint places[] = {-8, 8};
+    MPI_Type_create_hindexed(2, lengths, places, MPI_BYTE, &pair);
+    MPI_Type_create_resized(pair, -16, 48, &type);
+    MPI_Type_commit(&type);
+    MPI_File_set_view(file, 4096 * (rank + 1), MPI_BYTE, type, "native", MPI_INFO_NULL);
+    MPI_Status status;
+    fill(13);
+    tell_call("write", MPI_File_write(file, buffer, 200, MPI_BYTE, &status), file, &status, MPI_BYTE);
+    tell_call("read", MPI_File_read(file, buffer, 200, MPI_BYTE, &status), file, &status, MPI_BYTE);
+    TELL("  buffer: %016llx\n", (unsigned long long)sum_of(buffer, sizeof buffer));
+    MPI_File_close(&file);
+    tell_file("refused");
+    MPI_Type_free(&pair);
+    MPI_Type_free(&type);
+#endif
+}
+
+/* Only the library knows whether a datatype has been committed. */
+static void uncommitted(MPI_File file) {
+    MPI_Datatype type;
+    MPI_Type_vector(3, 1, 2, MPI_INT, &type);
+    MPI_Status status;
+    fill(14);
+    tell_call("read", MPI_File_read(file, buffer, 2, type, &status), file, &status, MPI_INT);
+    tell_call("write_at", MPI_File_write_at(file, 1, buffer, 2, type, &status), file, &status, MPI_INT);
+    TELL("  buffer: %016llx\n", (unsigned long long)sum_of(buffer, sizeof buffer));
+    MPI_Type_free(&type);
+    tell_file("wrong");
+}
+
 static void wrong_calls(void) {
     TELL("wrong calls\n");
     make_file("wrong", 100);
@@ -450,6 +526,11 @@ static void wrong_calls(void) {
     TELL("  negative offset: %d\n", class_of(MPI_File_read_at(file, -4, buffer, 1, MPI_INT, &status)));
     TELL("  part of an etype: %d\n", class_of(MPI_File_read_at(file, 0, buffer, 3, MPI_SHORT, &status)));
     TELL("  no datatype: %d\n", class_of(MPI_File_read_at(file, 0, buffer, 1, MPI_DATATYPE_NULL, &status)));
+    /* Intel MPI does not look at the datatype of a call for nothing, by which we ask. */
+    static char version[MPI_MAX_LIBRARY_VERSION_STRING];
+    int length;
+    MPI_Get_library_version(version, &length);
+    if (!strstr(version, "Intel")) uncommitted(file);
     TELL("  close: %d\n", class_of(MPI_File_close(&file)));
     MPI_Barrier(MPI_COMM_WORLD);
     char path[4096];
@@ -480,6 +561,8 @@ int main(int argc, char **argv) {
     new_file();
     far_away();
     mixed();
+    replaced();
+    refused_view();
     wrong_calls();
     contended("contended", 0);
     /* Natively, ROMIO loses data here. */

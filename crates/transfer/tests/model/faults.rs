@@ -88,6 +88,29 @@ fn an_unreadable_place_ends_a_read_before_it() {
 }
 
 #[test]
+fn a_hole_that_cannot_be_read_is_in_nobodys_way() {
+    let view = FileView::strided(10, 8, 24).unwrap();
+    let content = bytes(4000);
+    for name in ALL {
+        let file = Memory::plain(content.clone(), Warmth::Warm);
+        // Between the blocks at 74 and at 106.
+        file.broken_at.set(84);
+        file.sound_from.set(100);
+        let (mut buffer, mut out) = (vec![0; 1024], vec![0; 800]);
+        let done = engine(name).read(&file, &view, &mut buffer, 0, &mut out);
+        assert_eq!(done, Ok(800), "{name}");
+        let at = |n: usize| 10 + n / 8 * 32 + n % 8;
+        assert!(out.iter().enumerate().all(|(n, byte)| *byte == content[at(n)]), "{name}");
+        let done = engine(name).write(&file, &view, &mut buffer, 0, &[0xCC; 800]);
+        assert_eq!(done, Ok(800), "{name}");
+        let mut expected = content.clone();
+        (0..800).for_each(|n| expected[at(n)] = 0xCC);
+        assert!(*file.content() == expected, "{name}: bytes differ");
+        file.assert_unlocked();
+    }
+}
+
+#[test]
 fn a_file_that_shrinks_while_it_is_read_just_ends() {
     let view = FileView::strided(0, 8, 24).unwrap();
     for warmth in [Warmth::Warm, Warmth::Cold] {

@@ -21,8 +21,9 @@ pub(crate) struct Memory {
     short: bool,
     /// No byte at or behind this offset can be written.
     pub(crate) full_at: Cell<u64>,
-    /// No byte at or behind this offset can be read.
+    /// No byte at or behind this offset can be read, up to that one.
     pub(crate) broken_at: Cell<u64>,
+    pub(crate) sound_from: Cell<u64>,
     /// After so many reads the file is cut to this length.
     pub(crate) shrink: Cell<Option<(u32, usize)>>,
     pub(crate) readable: Cell<bool>,
@@ -59,6 +60,7 @@ impl Memory {
             short: false,
             full_at: Cell::new(u64::MAX),
             broken_at: Cell::new(u64::MAX),
+            sound_from: Cell::new(u64::MAX),
             shrink: Cell::new(None),
             readable: Cell::new(true),
             lock_errno: Cell::new(None),
@@ -107,7 +109,8 @@ impl Target for Memory {
         }
         let there = content.get(offset as usize..).unwrap_or(&[]);
         let mut len = self.portion(buf.len().min(there.len()))?;
-        let sound = self.broken_at.get().saturating_sub(offset);
+        let is_behind = offset >= self.sound_from.get();
+        let sound = if is_behind { u64::MAX } else { self.broken_at.get().saturating_sub(offset) };
         if len as u64 > sound {
             if sound == 0 {
                 return Err(Errno::IO);
