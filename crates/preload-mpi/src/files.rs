@@ -1,8 +1,10 @@
 //! The files that the program has open through MPI, as far as the sieve needs to know them.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, c_int};
+use std::ffi::{CStr, CString, OsStr, c_int};
 use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -179,12 +181,26 @@ impl OpenFile {
             return;
         }
         let locking = if state.has_single_writer { Locking::SingleWriter } else { Locking::All };
-        let engine = Engine::by_name(method, Profile::default());
+        let engine = Engine::by_name(method, self.profile());
         state.sieve = engine.zip(self.open(mpi)).map(|(engine, fd)| Sieve {
             fd,
             engine: engine.locking(locking),
             buffer: Vec::new(),
         });
+    }
+
+    /// What was measured for the place of the file by `sluice sieve tune`, else the default.
+    fn profile(&self) -> Profile {
+        let variable = |name| std::env::var_os(name).map(PathBuf::from);
+        let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
+        let measured = || {
+            let directory = profiles::directory(config.as_deref(), home.as_deref())?;
+            let place =
+                profiles::Place::of_path(Path::new(OsStr::from_bytes(self.path.as_deref()?)));
+            // A profile that cannot be read is none: there is nobody here to tell.
+            profiles::load(&directory, &place.ok()?).ok()?
+        };
+        measured().map_or_else(Profile::default, |stored| stored.profile)
     }
 
     /// Opens the file for ourselves. `None` where that cannot be, or is not a regular file of this
