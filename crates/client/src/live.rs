@@ -9,8 +9,8 @@ use crate::connection::{Body, Connection, Ticket};
 use crate::error::{Error, ProtocolError, Result};
 use crate::lock;
 
-/// A fid number is used again only when so many others were released after it, so that what goes
-/// on at the service can be told apart in a trace.
+/// A fid number is used again only when so many others were released after it. Nothing relies on it:
+/// it is a margin, because a mistake in the order of fids would show one file's data for another's.
 const FID_REST: usize = 1024;
 
 /// A negotiated connection and the client's book-keeping about it.

@@ -1,6 +1,6 @@
 //! Files of this machine's kernel.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::io::{IoSlice, IoSliceMut};
 use std::num::NonZeroU64;
 use std::ops::Range;
@@ -30,13 +30,21 @@ pub struct LocalFile<'fd> {
     is_private: bool,
     /// Which file it is, once it had to be known.
     identity: OnceCell<Identity>,
+    /// The file system has said that it cannot tell what is at hand.
+    is_mute: Cell<bool>,
 }
 
 impl<'fd> LocalFile<'fd> {
     /// The file behind a descriptor.
     #[must_use]
     pub fn new(fd: BorrowedFd<'fd>) -> Self {
-        Self { fd, is_private: false, flags: OnceCell::new(), identity: OnceCell::new() }
+        Self {
+            fd,
+            is_private: false,
+            flags: OnceCell::new(),
+            identity: OnceCell::new(),
+            is_mute: Cell::new(false),
+        }
     }
 
     /// The same for a descriptor whose open file no other thread uses meanwhile, by whatever
@@ -173,11 +181,16 @@ impl Target for LocalFile<'_> {
         let last = file.end.saturating_sub(1).max(file.start);
         let mut probes = (0..=PROBES).map(|n| file.start + (last - file.start) / PROBES * n);
         let is_cold = |offset: u64| {
+            // Asked once, not for every place of every slice.
+            if self.is_mute.get() {
+                return false;
+            }
             let mut byte = [0u8; 1];
             let mut bufs = [IoSliceMut::new(&mut byte)];
             // preadv2(2), RWF_NOWAIT: "do not wait for data which is not immediately available".
             // File systems that cannot tell say EOPNOTSUPP; most of those are memory.
             let read = rustix::io::preadv2(self.fd, &mut bufs, offset, ReadWriteFlags::NOWAIT);
+            self.is_mute.set(read == Err(Errno::OPNOTSUPP));
             read == Err(Errno::AGAIN)
         };
         if self.is_readable() && (probes.any(is_cold) || is_cold(last)) {
