@@ -173,8 +173,8 @@ mod cost {
             .split_ascii_whitespace()
             .flat_map(|name| {
                 patch::resolve_versions(name)
-                    .unwrap_or_default()
                     .into_iter()
+                    .flatten()
                     .map(move |target| (name, target))
             })
             .collect();

@@ -67,12 +67,12 @@ pub enum PatchError {
 
     /// An instruction at the entry cannot run elsewhere: a call would leave a return address that unwinders do not know, and
     /// one that reads the overwritten bytes would read something else.
-    #[error("the instruction at offset {offset} ({instruction}) cannot be moved")]
+    #[error("the instruction at offset {offset} cannot be moved: {reason}")]
     Unmovable {
         /// Bytes from the entry.
         offset: usize,
-        /// The opcode's name.
-        instruction: String,
+        /// What is the matter with it.
+        reason: &'static str,
     },
 
     /// A branch in the function leads to bytes that the jump overwrites.

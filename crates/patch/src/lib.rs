@@ -34,5 +34,5 @@ mod pages;
 mod patcher;
 
 pub use error::{Errno, PatchError};
-pub use object::{Target, resolve, resolve_callee, resolve_versions};
+pub use object::{Target, Versions, resolve, resolve_callee, resolve_versions};
 pub use patcher::{Failure, Patcher};

@@ -39,6 +39,68 @@ impl Target {
     }
 }
 
+/// How many functions one name may have. glibc has names with three versions, of which two are the same code.
+const VERSIONS_MAX: usize = 8;
+
+/// The different functions that libc has under one name, the default version first, then from the newest to the oldest.
+///
+/// It is an array and not a vector because some hundred names are looked up in every process that starts. More than eight
+/// there are not; the oldest ones would be left out.
+#[derive(Debug, Clone, Copy)]
+pub struct Versions {
+    targets: [Target; VERSIONS_MAX],
+    /// For each of them what orders them: whether it is not the default version, and how old it is.
+    ranks: [(bool, u16); VERSIONS_MAX],
+    count: usize,
+}
+
+impl Versions {
+    const NONE: Self = Versions {
+        targets: [Target { entry: std::ptr::null(), size_bytes: None }; VERSIONS_MAX],
+        ranks: [(false, 0); VERSIONS_MAX],
+        count: 0,
+    };
+
+    /// Puts a version in its place. Of the same code under several versions the first one counts.
+    fn insert(&mut self, target: Target, version: u16) {
+        // Version indices ascend with the age of libc: its linker script lists them in that order.
+        let rank = (version & VERSYM_HIDDEN != 0, u16::MAX - version);
+        let known = self.iter().position(|other| *other == target);
+        if known.is_some_and(|known| self.ranks[known] <= rank) {
+            return;
+        }
+        let end = known.unwrap_or(self.count.min(VERSIONS_MAX - 1));
+        let place = self.ranks[..self.count].iter().position(|other| *other > rank).unwrap_or(end);
+        if known.is_none() && self.count == VERSIONS_MAX && place == end && self.ranks[end] < rank {
+            return;
+        }
+        self.targets.copy_within(place..end, place + 1);
+        self.ranks.copy_within(place..end, place + 1);
+        self.targets[place] = target;
+        self.ranks[place] = rank;
+        if known.is_none() {
+            self.count = (self.count + 1).min(VERSIONS_MAX);
+        }
+    }
+}
+
+impl IntoIterator for Versions {
+    type Item = Target;
+    type IntoIter = std::iter::Take<std::array::IntoIter<Target, VERSIONS_MAX>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.targets.into_iter().take(self.count)
+    }
+}
+
+impl std::ops::Deref for Versions {
+    type Target = [Target];
+
+    fn deref(&self) -> &[Target] {
+        &self.targets[..self.count]
+    }
+}
+
 /// The function that libc exports under `name`: its default version (GLIBC_PRIVATE included), or else the newest of the old.
 ///
 /// The answer always lies in libc itself, never in a PLT or in another preload library.
@@ -56,7 +118,7 @@ pub fn resolve(name: &str) -> Result<Target, PatchError> {
 ///
 /// # Errors
 /// As [`resolve`].
-pub fn resolve_versions(name: &str) -> Result<Vec<Target>, PatchError> {
+pub fn resolve_versions(name: &str) -> Result<Versions, PatchError> {
     libc()?.functions(name)
 }
 
@@ -169,9 +231,9 @@ impl Object {
         Some(Object { base, symbols: symbols?, strings: strings?, hash: hash?, versions, code })
     }
 
-    /// All functions called `name`, the default version first, then from the newest to the oldest.
-    fn functions(&self, name: &str) -> Result<Vec<Target>, PatchError> {
-        let mut found = Vec::with_capacity(2);
+    /// All functions called `name`.
+    fn functions(&self, name: &str) -> Result<Versions, PatchError> {
+        let mut found = Versions::NONE;
         let mut is_indirect = false;
         self.for_each_named(name, |symbol, version| {
             let (kind, entry) = (symbol.st_info & 0xf, self.base + symbol.st_value as usize);
@@ -181,31 +243,14 @@ impl Object {
                 && self.code.iter().any(|code| code.contains(&entry))
             {
                 let size_bytes = (symbol.st_size != 0).then_some(symbol.st_size as usize);
-                found.push((version, Target { entry: entry as *const u8, size_bytes }));
+                found.insert(Target { entry: entry as *const u8, size_bytes }, version);
             }
         });
-        if found.is_empty() {
-            return Err(if is_indirect {
-                PatchError::IndirectFunction
-            } else {
-                PatchError::NoSuchSymbol
-            });
+        match (found.is_empty(), is_indirect) {
+            (false, _) => Ok(found),
+            (true, true) => Err(PatchError::IndirectFunction),
+            (true, false) => Err(PatchError::NoSuchSymbol),
         }
-        // Version indices ascend with the age of libc: its linker script lists them in that order.
-        found.sort_by_key(|(version, _)| {
-            (version & VERSYM_HIDDEN != 0, std::cmp::Reverse(*version))
-        });
-        // Most names have one function: nothing is compared then.
-        let mut functions: Vec<Target> = found.into_iter().map(|(_, target)| target).collect();
-        let mut kept = 0;
-        for index in 0..functions.len() {
-            if !functions[..kept].contains(&functions[index]) {
-                functions.swap(kept, index);
-                kept += 1;
-            }
-        }
-        functions.truncate(kept);
-        Ok(functions)
     }
 
     /// Calls `each` with every defined or undefined symbol called `name` and its entry in DT_VERSYM.
@@ -231,10 +276,12 @@ impl Object {
             if hash | 1 == wanted | 1 {
                 // SAFETY: the hash table only names symbols of the symbol table, and those only strings of the string table.
                 let symbol = unsafe { &*(self.symbols as *const Elf64_Sym).add(index) };
-                // SAFETY: as above; strings end with a null byte.
-                let symbol_name =
-                    unsafe { CStr::from_ptr((self.strings + symbol.st_name as usize) as *const _) };
-                if symbol_name.to_bytes() == name.as_bytes() {
+                let symbol_name = (self.strings + symbol.st_name as usize) as *const u8;
+                // SAFETY: as above; strings end with a null byte, behind which this does not read.
+                let letter = |at: usize| unsafe { symbol_name.add(at).read() };
+                let is_wanted = name.bytes().enumerate().all(|(at, byte)| letter(at) == byte)
+                    && letter(name.len()) == 0;
+                if is_wanted {
                     let version = self.versions.map_or(0, |versions| {
                         // SAFETY: DT_VERSYM has one half-word for every symbol.
                         unsafe { (versions as *const u16).add(index).read() }
@@ -303,6 +350,23 @@ fn for_each_object(mut visit: impl FnMut(&dl_phdr_info) -> bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn versions_stand_in_order_whatever_order_they_come_in() {
+        let target = |number: usize| Target { entry: number as *const u8, size_bytes: None };
+        let ordered = |versions: &[(usize, u16)]| {
+            let mut all = Versions::NONE;
+            versions.iter().for_each(|(number, version)| all.insert(target(*number), *version));
+            all.iter().map(|target| target.entry as usize).collect::<Vec<_>>()
+        };
+        let old = |version: u16| version | VERSYM_HIDDEN;
+        assert_eq!(ordered(&[(1, old(2)), (2, 9), (3, old(5))]), [2, 3, 1]);
+        assert_eq!(ordered(&[(3, old(5)), (1, old(2)), (2, 9)]), [2, 3, 1]);
+        assert_eq!(ordered(&[(1, old(2)), (1, 9), (3, old(5))]), [1, 3], "the same code twice");
+        assert_eq!(ordered(&[(1, 9), (3, old(5)), (1, old(2))]), [1, 3]);
+        let many: Vec<_> = (1..=10).map(|number| (number, old(number as u16))).collect();
+        assert_eq!(ordered(&many), [10, 9, 8, 7, 6, 5, 4, 3], "the oldest are left out");
+    }
 
     fn by_dlsym(name: &CStr, version: Option<&CStr>) -> *const u8 {
         // SAFETY: dlopen(3) of a library that is loaded, dlsym(3) and dlvsym(3) with valid strings.

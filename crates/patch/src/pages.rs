@@ -31,7 +31,7 @@ pub(crate) fn runs_of(
     let page = page_len();
     let mut pages: Vec<Range<usize>> =
         ranges.map(|range| range.start / page * page..range.end.next_multiple_of(page)).collect();
-    pages.sort_by_key(|range| range.start);
+    pages.sort_unstable_by_key(|range| range.start);
     let mut runs: Vec<Range<usize>> = Vec::new();
     for range in pages {
         match runs.last_mut() {

@@ -1,11 +1,13 @@
 //! Planning patches and carrying them out together.
 
-use crate::arch::{ENTRY_JUMP_BYTES, Entry, MOVED_BYTES_MAX, entry_jump, island, read_entry};
+use crate::arch::{
+    ENTRY_JUMP_BYTES, Entry, ISLAND_BYTES, MOVED_BYTES_MAX, TRAMPOLINE_BYTES_MAX, entry_jump,
+    island, overwrite, read_entry,
+};
 use crate::near::Pool;
 use crate::object::code_around;
 use crate::pages::{Copies, runs_of};
 use crate::{PatchError, Target};
-use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A planned patch that [`Patcher::commit`] could not carry out.
@@ -29,8 +31,8 @@ pub struct Patcher {
     pools: Vec<Pool>,
     /// Code segments seen so far.
     segments: Vec<Range<usize>>,
-    /// Where in `patches` the patch of an entry address is.
-    known: BTreeMap<usize, usize>,
+    /// Entry addresses, ascending, each with the place of its patch in `patches`.
+    known: Vec<(usize, usize)>,
 }
 
 #[derive(Debug)]
@@ -39,7 +41,8 @@ struct Patch {
     entry_address: usize,
     replacement: usize,
     trampoline: usize,
-    entry: Entry,
+    jump_offset: usize,
+    moved_end: usize,
     jump: [u8; ENTRY_JUMP_BYTES],
     /// The code as it was when the patch was planned, as far as it moves.
     original: [u8; MOVED_BYTES_MAX],
@@ -47,7 +50,7 @@ struct Patch {
 
 impl Patch {
     fn range(&self) -> Range<usize> {
-        self.entry_address..self.entry_address + self.entry.moved_end
+        self.entry_address..self.entry_address + self.moved_end
     }
 }
 
@@ -56,6 +59,16 @@ impl Patcher {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// As [`new`](Self::new), with room for as many patches as will be planned.
+    #[must_use]
+    pub fn with_capacity(patches: usize) -> Self {
+        Patcher {
+            patches: Vec::with_capacity(patches),
+            known: Vec::with_capacity(patches),
+            ..Self::default()
+        }
     }
 
     /// Plans that every call of `target` shall reach `replacement`, and answers the trampoline: the address to call instead of
@@ -80,13 +93,17 @@ impl Patcher {
         replacement: *const u8,
     ) -> Result<*const u8, PatchError> {
         let (address, replacement) = (target.entry as usize, replacement as usize);
-        if let Some(patch) = self.known.get(&address).and_then(|index| self.patches.get(*index)) {
-            return if patch.replacement == replacement {
-                Ok(patch.trampoline as *const u8)
-            } else {
-                Err(PatchError::OtherReplacement { first_name: patch.name })
-            };
-        }
+        let place = match self.known.binary_search_by_key(&address, |(known, _)| *known) {
+            Err(place) => place,
+            Ok(place) => {
+                let patch = &self.patches[self.known[place].1];
+                return if patch.replacement == replacement {
+                    Ok(patch.trampoline as *const u8)
+                } else {
+                    Err(PatchError::OtherReplacement { first_name: patch.name })
+                };
+            }
+        };
         let segment = self.segment_around(address)?;
         let mapped_bytes = segment.end - address;
         let body_bytes =
@@ -97,13 +114,14 @@ impl Patcher {
         let (trampoline, jump) = self.write_trampoline(&entry, address, replacement)?;
         let mut original = [0; MOVED_BYTES_MAX];
         original[..entry.moved_end].copy_from_slice(&body[..entry.moved_end]);
-        self.known.insert(address, self.patches.len());
+        self.known.insert(place, (address, self.patches.len()));
         self.patches.push(Patch {
             name,
             entry_address: address,
             replacement,
             trampoline,
-            entry,
+            jump_offset: entry.jump_offset,
+            moved_end: entry.moved_end,
             jump,
             original,
         });
@@ -135,7 +153,7 @@ impl Patcher {
             for patch in planned {
                 let entry = copies.bytes(patch.range());
                 if *entry == patch.original[..entry.len()] {
-                    patch.entry.overwrite(entry, patch.jump);
+                    overwrite(entry, patch.jump_offset, patch.jump);
                 } else {
                     fail(patch, PatchError::Changed);
                 }
@@ -161,6 +179,7 @@ impl Patcher {
             self.patches.retain(|patch| !failed_addresses.contains(&patch.entry_address));
             let places = self.patches.iter().enumerate();
             self.known = places.map(|(index, patch)| (patch.entry_address, index)).collect();
+            self.known.sort_unstable();
         }
         self.committed = self.patches.len();
         failures
@@ -184,8 +203,8 @@ impl Patcher {
         address: usize,
         replacement: usize,
     ) -> Result<(usize, [u8; ENTRY_JUMP_BYTES]), PatchError> {
-        // Upper bound of a trampoline and an island together: five instructions of 15 bytes, jumps, padding.
-        const ROOM_BYTES: usize = 192;
+        // A trampoline and an island, each with padding.
+        const ROOM_BYTES: usize = (TRAMPOLINE_BYTES_MAX + ISLAND_BYTES).next_multiple_of(16) + 16;
         let pool = match self
             .pools
             .iter()
@@ -198,10 +217,7 @@ impl Patcher {
             }
         };
         let code = entry.trampoline(pool.next_address())?;
-        if code.len() + 64 > ROOM_BYTES {
-            return Err(PatchError::OutOfReach);
-        }
-        let trampoline = pool.push(&code);
+        let trampoline = pool.push(code.code());
         let jump_address = address + entry.jump_offset;
         let jump = match entry_jump(jump_address, replacement) {
             Some(jump) => jump,

@@ -65,7 +65,7 @@ fn not_patched() -> Vec<(&'static str, PatchError)> {
         ("__openat64_nocancel", PatchError::NoSuchSymbol),
         ("__pwrite64_nocancel", PatchError::NoSuchSymbol),
         // Begins with a call, of unlink, which is patched itself.
-        ("remove", PatchError::Unmovable { offset: 4, instruction: "Call_rel32_64".to_owned() }),
+        ("remove", PatchError::Unmovable { offset: 4, reason: "it is a call" }),
         ("__fcntl64_nocancel", PatchError::NoSuchSymbol),
         // A jump to _IO_cleanup: it cannot be told from a hook.
         ("fcloseall", PatchError::AlreadyPatched { first_bytes }),

@@ -99,64 +99,113 @@ pub(crate) fn may_be_far(dir: c_int, path: *const c_char) -> bool {
     if path.is_null() {
         return false;
     }
+    if dir == libc::AT_FDCWD {
+        return matters(path);
+    }
     // SAFETY: not NULL, and NUL-terminated by contract, so that behind each byte that is not NUL there is
     // another.
     let letter = |at: usize| unsafe { *path.add(at) } as u8;
-    let (first, second) = (letter(0), if letter(0) == 0 { 0 } else { letter(1) });
-    let matters = if first == b'/' {
-        ROOTS.may_hold(second, if second == 0 { 0 } else { letter(2) })
-    } else if dir == libc::AT_FDCWD {
-        match CWD.load(Ordering::Relaxed) {
-            local if local == Cwd::Local as u8 => false,
-            above if above == Cwd::AbovePrefix as u8 => STEPS.may_hold(first, second),
-            _ => true,
-        }
-    } else {
-        table::is_ours(dir) || STEPS.may_hold(first, second)
-    };
-    matters || is_suspicious(path) && !is_plain(path)
+    match letter(0) {
+        b'/' => matters(path),
+        0 => table::is_ours(dir),
+        first => table::is_ours(dir) || STEPS.may_hold(first, letter(1)) || !is_plain(path),
+    }
+}
+
+/// [`may_be_far`] of a path that is absolute or relative to the working directory.
+#[inline(always)]
+fn matters(path: *const c_char) -> bool {
+    ask!(look, path)
 }
 
 /// Whether a path has neither a colon nor two dots in a row.
-#[cold]
-fn is_plain(path: *const c_char) -> bool {
-    let mut before = 0;
-    for at in 0.. {
-        // SAFETY: NUL-terminated by contract; the end has not been reached.
-        match unsafe { *path.add(at) } as u8 {
-            0 => break,
-            b':' => return false,
-            b'.' if before == b'.' => return false,
-            byte => before = byte,
-        }
-    }
-    true
-}
-
-/// Whether [`is_plain`] must be asked.
-#[cfg(target_arch = "x86_64")]
 #[inline(always)]
-fn is_suspicious(path: *const c_char) -> bool {
-    let answer: u32;
-    // SAFETY: `search` reads only bytes in pages of the path, and changes no other registers than these.
-    unsafe {
-        std::arch::asm!(
-            "call {search}",
-            search = sym search,
-            inout("r10") path => _,
-            lateout("r11d") answer,
-            out("eax") _,
-            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
-        );
-    }
-    answer != 0
+fn is_plain(path: *const c_char) -> bool {
+    !ask!(search, path)
 }
 
-/// Searches the path in `r10` for what makes it not plain; the answer, 0 or 1, is left in `r11d`. It may be
-/// wrong in saying 1: when a path reaches the end of a page, behind which there may be nothing to read, or
-/// for what stands shortly behind the path's end. One function for all hooks, with a calling convention of its
-/// own so that they need not save their arguments.
-#[cfg(target_arch = "x86_64")]
+/// Calls [`look`] or [`search`].
+macro_rules! ask {
+    ($function:path, $path:expr) => {{
+        let answer: u32;
+        // SAFETY: the function reads only bytes in pages of the path, which is not NULL and NUL-terminated by
+        // contract, and changes no other registers than these.
+        unsafe {
+            std::arch::asm!(
+                "call {function}",
+                function = sym $function,
+                inout("r10") $path => _,
+                lateout("r11d") answer,
+                out("eax") _,
+                out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _, out("xmm4") _, out("xmm5") _,
+            );
+        }
+        answer != 0
+    }};
+}
+use ask;
+
+/// Looks at the path in `r10`, which is absolute or relative to the working directory: at the letters it begins with, and
+/// then as [`search`], which comes next. The answer, 0 or 1, is left in `r11d`.
+///
+/// One function for all hooks, with a calling convention of its own so that they need not save their arguments.
+#[unsafe(naked)]
+unsafe extern "C" fn look() {
+    std::arch::naked_asm!(
+        ".p2align 6",
+        "mov eax, r10d",
+        "and eax, 0xfff",
+        "cmp eax, 0xff0",
+        "ja 5f",
+        "mov eax, [r10]",
+        // `Names::entry` of the first two letters. What stands behind the end of a path does not matter here: no name
+        // begins with NUL.
+        "2:",
+        "cmp al, 0x2f", // a slash
+        "jne 3f",
+        "shr eax, 8",
+        "and eax, 0xfff",
+        "lea r11, [rip + {roots}]",
+        "cmp byte ptr [r11 + rax], 0",
+        "je {search}",
+        "mov r11d, 1",
+        "ret",
+        "3:",
+        "cmp byte ptr [rip + {cwd}], {local}",
+        "je {search}",
+        "cmp byte ptr [rip + {cwd}], {above_prefix}",
+        "jne 4f",
+        "and eax, 0xfff",
+        "lea r11, [rip + {steps}]",
+        "cmp byte ptr [r11 + rax], 0",
+        "je {search}",
+        "4:",
+        "mov r11d, 1",
+        "ret",
+        // Near the end of a page, behind which there may be nothing to read: letter by letter.
+        "5:",
+        "movzx eax, byte ptr [r10]",
+        "test eax, eax",
+        "jz 2b",
+        "movzx r11d, byte ptr [r10 + 1]",
+        "test r11d, r11d",
+        "jz 2b",
+        "shl r11d, 8",
+        "or eax, r11d",
+        "movzx r11d, byte ptr [r10 + 2]",
+        "shl r11d, 16",
+        "or eax, r11d",
+        "jmp 2b",
+        roots = sym ROOTS,
+        steps = sym STEPS,
+        cwd = sym CWD,
+        local = const Cwd::Local as u8,
+        above_prefix = const Cwd::AbovePrefix as u8,
+        search = sym search,
+    )
+}
+
+/// Searches the path in `r10` for a colon or two dots in a row; the answer, 0 or not, is left in `r11d`.
 #[unsafe(naked)]
 unsafe extern "C" fn search() {
     std::arch::naked_asm!(
@@ -168,14 +217,13 @@ unsafe extern "C" fn search() {
         "movd xmm3, eax",
         "pshufd xmm3, xmm3, 0",
         "pxor xmm1, xmm1",
+        // Sixteen bytes at once, unless they reach the end of a page, behind which there may be nothing to read.
         "2:",
         "mov eax, r10d",
         "and eax, 0xfff",
         "cmp eax, 0xff0",
         "ja 3f",
         "movdqu xmm0, [r10]",
-        // The last byte is looked at again, so that no pair of dots is missed.
-        "add r10, 15",
         "movdqa xmm4, xmm0",
         "pcmpeqb xmm4, xmm3",
         "movdqa xmm5, xmm4",
@@ -190,18 +238,31 @@ unsafe extern "C" fn search() {
         "test r11d, r11d",
         "jnz 3f",
         "test eax, eax",
+        // The last byte is looked at again, so that no pair of dots is missed.
+        "lea r10, [r10 + 15]",
         "jz 2b",
         "ret",
+        // One byte after the other: what was found may stand behind the end of the path. `r11d` is the byte before.
         "3:",
+        "xor r11d, r11d",
+        "4:",
+        "movzx eax, byte ptr [r10]",
+        "cmp eax, 0x3a",
+        "je 5f",
+        "cmp eax, 0x2e",
+        "jne 6f",
+        "cmp r11d, eax",
+        "je 5f",
+        "6:",
+        "mov r11d, eax",
+        "inc r10",
+        "test eax, eax",
+        "jnz 4b",
+        "ret",
+        "5:",
         "mov r11d, 1",
         "ret",
     )
-}
-
-/// Whether [`is_plain`] must be asked.
-#[cfg(not(target_arch = "x86_64"))]
-fn is_suspicious(_: *const c_char) -> bool {
-    true
 }
 
 #[cfg(test)]
@@ -243,7 +304,6 @@ mod tests {
                 memory.extend_from_slice(&[b':'; 200]);
                 let path = memory[shift..].as_ptr().cast();
                 assert_eq!(is_plain(path), plainly(text.as_bytes()), "{text:?} at {shift}");
-                assert!(is_suspicious(path) || plainly(text.as_bytes()), "{text:?} at {shift}");
             }
         }
     }
@@ -272,7 +332,7 @@ mod tests {
                     path.add(text.len()).write(0);
                     path
                 };
-                assert!(is_suspicious(path.cast()) || plainly(text.as_bytes()), "{text:?}");
+                assert_eq!(is_plain(path.cast()), plainly(text.as_bytes()), "{text:?}");
                 let far = may_be_far(libc::AT_FDCWD, path.cast());
                 assert_eq!(far, !plainly(text.as_bytes()), "{text:?}");
             }

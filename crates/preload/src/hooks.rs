@@ -95,12 +95,32 @@ impl Slot {
     pub(crate) fn function<F: Copy>(&self) -> F {
         const { assert!(size_of::<F>() == size_of::<*const ()>()) };
         let address = self.get();
-        // SAFETY: only `original!` calls this, with the type of a function pointer; the slot holds
+        // SAFETY: `original!` and its like call this with the type of a function pointer; the slot holds
         // the address of the libc function of its hook's name (or of its trampoline), whose C
         // signature the hook's declaration repeats.
         unsafe { std::mem::transmute_copy::<*const (), F>(&address) }
     }
 }
+
+/// A static of this library by its distance from the code. The compiler would load its address from the GOT first, which
+/// is one more place that a call of the program has to wait for.
+macro_rules! direct {
+    ($static:path) => {{
+        let mut address = &raw const $static;
+        // SAFETY: computes the address that `address` has already; the static lies in the same object, which no symbol
+        // of another can replace, because it is not exported.
+        unsafe {
+            std::arch::asm!(
+                "lea {address}, [rip + {place}]",
+                address = out(reg) address,
+                place = sym $static,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+            &*address
+        }
+    }};
+}
+pub(crate) use direct;
 
 /// The original of the name `H`, with a signature.
 macro_rules! original {
@@ -170,7 +190,7 @@ macro_rules! table {
                 impl $crate::hooks::Named for $name {
                     #[inline(always)]
                     fn original() -> &'static $crate::hooks::Slot {
-                        &super::originals::$name
+                        $crate::hooks::direct!(super::originals::$name)
                     }
                 }
             )+)+

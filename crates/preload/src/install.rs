@@ -44,6 +44,7 @@ pub(crate) fn next_definition(name: &CStr) -> Option<*const ()> {
 /// Installs all hooks. `patching` false goes straight to the fallback.
 pub(crate) fn install(patching: bool) {
     if patching && patch_entries() {
+        crate::hooks::metadata::entries_are_patched();
         TECHNIQUE.store(1, Ordering::Relaxed);
     } else if cfg!(feature = "exports") {
         interpose();
@@ -51,54 +52,52 @@ pub(crate) fn install(patching: bool) {
     }
 }
 
-/// A function of libc to patch: name, where it is, and the hook.
-struct Found {
-    hook: &'static Hook,
-    target: patch::Target,
-}
-
-fn find(hook: &'static Hook, found: &mut Vec<Found>) {
-    let mut add = |target| found.push(Found { hook, target });
+/// Calls `each` with the functions of libc that a hook stands before.
+fn find(hook: &'static Hook, each: impl FnMut(patch::Target)) {
     match hook.text {
         // libc hides these; they are found by who calls them.
         "__openat64_nocancel" => {
-            patch::resolve_callee("fchmodat", libc::SYS_openat).into_iter().for_each(add)
+            patch::resolve_callee("fchmodat", libc::SYS_openat).into_iter().for_each(each)
         }
         "__fcntl64_nocancel" => {
-            patch::resolve_callee("opendir", libc::SYS_fcntl).into_iter().for_each(add)
+            patch::resolve_callee("opendir", libc::SYS_fcntl).into_iter().for_each(each)
         }
-        name => patch::resolve_versions(name).into_iter().flatten().for_each(&mut add),
+        name => patch::resolve_versions(name).into_iter().flatten().for_each(each),
     }
 }
 
 fn patch_entries() -> bool {
-    let mut patcher = Patcher::new();
     let hooks = || crate::hooks::all().filter(|hook| hook.when == When::Always);
-    let mut found: Vec<Found> = Vec::with_capacity(hooks().count() + 16);
-    hooks().for_each(|hook| find(hook, &mut found));
+    // Some have old versions with code of their own.
+    let mut patcher = Patcher::with_capacity(hooks().count() + 16);
     let mut entries = 0;
-    for one in &found {
-        // SAFETY: the target is a function of libc, which is never unloaded; the replacement has its
-        // signature, which the hook's declaration repeats, and needs nothing but the context, which
-        // is ready. vfork's replacement leaves the stack as it found it.
-        let planned =
-            unsafe { patcher.install(one.hook.text, one.target, one.hook.replacement.cast()) };
-        match planned {
-            Ok(trampoline) => {
-                // The first version is the default one; an old version with code of its own shares
-                // the hook, and its calls that are not ours go to the default's original.
-                if one.hook.original.get().is_null() {
-                    one.hook.original.set(trampoline.cast());
+    let mut is_forbidden = false;
+    for hook in hooks() {
+        find(hook, |target| {
+            // SAFETY: the target is a function of libc, which is never unloaded; the replacement has its
+            // signature, which the hook's declaration repeats, and needs nothing but the context, which
+            // is ready. vfork's replacement leaves the stack as it found it.
+            let planned = unsafe { patcher.install(hook.text, target, hook.replacement.cast()) };
+            match planned {
+                Ok(trampoline) => {
+                    // The first version is the default one; an old version with code of its own shares
+                    // the hook, and its calls that are not ours go to the default's original.
+                    if hook.original.get().is_null() {
+                        hook.original.set(trampoline.cast());
+                    }
+                    entries += 1;
                 }
-                entries += 1;
+                // The same code under a second name, which the first name's hook serves.
+                Err(PatchError::OtherReplacement { .. }) => {}
+                Err(error) if error.is_forbidden() => is_forbidden = true,
+                // What cannot be patched is reached only by the name that this library exports; the
+                // function's callees are patched, which is where the work is done.
+                Err(_) => {}
             }
-            // The same code under a second name, which the first name's hook serves.
-            Err(PatchError::OtherReplacement { .. }) => {}
-            Err(error) if error.is_forbidden() => return false,
-            // What cannot be patched is reached only by the name that this library exports; the
-            // function's callees are patched, which is where the work is done.
-            Err(_) => {}
-        }
+        });
+    }
+    if is_forbidden {
+        return false;
     }
     if entries == 0 {
         // An architecture that the patcher does not know.

@@ -40,6 +40,12 @@ mod table;
 
 use address::Settings;
 
+// The unwinder of our panics, linked in. As a library of its own it would have to be loaded into every program, and when
+// it is, it asks the processor what it can do: under a hypervisor that alone is a tenth of a millisecond. Linkers that do
+// not look back at an archive take the shared one all the same.
+#[link(name = "gcc_eh", kind = "static", modifiers = "-bundle")]
+unsafe extern "C" {}
+
 /// Memory of our own: a hook may be entered from inside the program's allocator, or from a signal
 /// handler that interrupted it.
 #[cfg(not(test))]

@@ -110,11 +110,16 @@ pub(crate) fn is_inside() -> bool {
     DEPTH.get() > 0
 }
 
+/// The same, asked from within an operation: whether the hook that runs it was entered from inside Sluice.
+pub(crate) fn is_nested() -> bool {
+    DEPTH.get() > 1
+}
+
 /// Whether only calls that are not ours can be served: waiting for a lock would be waiting for
 /// ourselves, or what is known may be wrong. What is ours fails with EIO then.
 #[inline]
 pub(crate) fn is_restricted() -> bool {
-    DEPTH.get() > 1 || is_broken()
+    is_nested() || is_broken()
 }
 
 unsafe extern "C" {

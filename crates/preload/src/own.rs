@@ -12,6 +12,8 @@ use p9::Errno;
 use rustix::io::Errno as SystemErrno;
 use rustix::process::{Resource, getrlimit};
 
+use crate::hooks::direct;
+
 /// Sockets of ours that the program must not close by accident: programs close "all" descriptors
 /// after fork(2).
 const KEPT_MAX: usize = 64;
@@ -81,11 +83,15 @@ fn is_closed(fd: c_int) -> bool {
     rustix::io::fcntl_getfd(borrowed(fd)) == Err(SystemErrno::BADF)
 }
 
+/// Whether a descriptor has so high a number that it must be asked whether it is one of ours.
+#[inline(always)]
+pub(crate) fn may_be_kept(fd: c_int) -> bool {
+    fd >= direct!(KEPT_FROM).load(Ordering::Relaxed)
+}
+
 /// Whether a descriptor is one of ours.
-#[inline]
 pub(crate) fn is_kept(fd: c_int) -> bool {
-    fd >= KEPT_FROM.load(Ordering::Relaxed)
-        && KEPT.iter().any(|kept| kept.load(Ordering::Relaxed) == fd)
+    may_be_kept(fd) && KEPT.iter().any(|kept| kept.load(Ordering::Relaxed) == fd)
 }
 
 /// Our descriptors within a range, in ascending order.

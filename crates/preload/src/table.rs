@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, AtomicPtr, Ordering};
 
 use crate::description::Description;
+use crate::hooks::direct;
 
 /// Descriptors from here on cannot be redirected; Linux allows no more per process by default
 /// (`/proc/sys/fs/nr_open`). The table takes 8 MiB of address space, of which only pages in use
@@ -19,7 +20,7 @@ static USED: AtomicI32 = AtomicI32::new(0);
 /// Whether a descriptor is redirected.
 #[inline(always)]
 pub(crate) fn is_ours(fd: c_int) -> bool {
-    match TABLE.get(fd as usize) {
+    match direct!(TABLE).get(fd as usize) {
         Some(entry) => !entry.load(Ordering::Relaxed).is_null(),
         None => false,
     }

@@ -6,7 +6,17 @@ pub(crate) const ENTRY_JUMP_BYTES: usize = 1;
 pub(crate) const MOVED_BYTES_MAX: usize = 1;
 pub(crate) const REACH_BYTES: usize = 1;
 
-#[derive(Debug)]
+pub(crate) const TRAMPOLINE_BYTES_MAX: usize = 1;
+pub(crate) const ISLAND_BYTES: usize = 1;
+
+pub(crate) struct Piece;
+
+impl Piece {
+    pub(crate) fn code(&self) -> &[u8] {
+        &[]
+    }
+}
+
 pub(crate) struct Entry {
     pub(crate) jump_offset: usize,
     pub(crate) moved_end: usize,
@@ -21,19 +31,19 @@ pub(crate) fn read_entry(
 }
 
 impl Entry {
-    pub(crate) fn trampoline(&self, _address: usize) -> Result<Vec<u8>, PatchError> {
+    pub(crate) fn trampoline(&self, _address: usize) -> Result<Piece, PatchError> {
         Err(PatchError::UnsupportedArchitecture)
     }
-
-    pub(crate) fn overwrite(&self, _entry: &mut [u8], _jump: [u8; ENTRY_JUMP_BYTES]) {}
 }
+
+pub(crate) fn overwrite(_entry: &mut [u8], _jump_offset: usize, _jump: [u8; ENTRY_JUMP_BYTES]) {}
 
 pub(crate) fn entry_jump(_from: usize, _to: usize) -> Option<[u8; ENTRY_JUMP_BYTES]> {
     None
 }
 
-pub(crate) fn island(_to: usize) -> Vec<u8> {
-    Vec::new()
+pub(crate) fn island(_to: usize) -> [u8; ISLAND_BYTES] {
+    [0]
 }
 
 pub(crate) fn possible_calls(_body: &[u8], _address: usize) -> impl Iterator<Item = usize> {

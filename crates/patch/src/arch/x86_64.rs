@@ -1,6 +1,7 @@
 //! x86-64: a five-byte `jmp rel32` at the entry.
 
 mod branches;
+mod lanes;
 mod simple;
 
 use crate::PatchError;
@@ -21,8 +22,37 @@ pub(crate) const MOVED_BYTES_MAX: usize = 4 + (ENTRY_JUMP_BYTES - 1) + 15;
 /// How far a trampoline may lie from its entry: less than the ±2 GiB of a rel32, so that data beside the code is in reach too.
 pub(crate) const REACH_BYTES: usize = 1 << 30;
 
+/// The most bytes of a trampoline: five instructions of 15 bytes, branches among them that grew, and the jump back.
+pub(crate) const TRAMPOLINE_BYTES_MAX: usize = 128;
+/// Bytes of an island.
+pub(crate) const ISLAND_BYTES: usize = 14;
+
+/// A piece of code that is being written.
+pub(crate) struct Piece {
+    bytes: [u8; TRAMPOLINE_BYTES_MAX],
+    len: usize,
+}
+
+impl Piece {
+    fn new() -> Self {
+        Piece { bytes: [0; TRAMPOLINE_BYTES_MAX], len: 0 }
+    }
+
+    fn push(&mut self, code: &[u8]) -> Option<()> {
+        self.bytes.get_mut(self.len..self.len + code.len())?.copy_from_slice(code);
+        self.len += code.len();
+        Some(())
+    }
+
+    /// What has been written.
+    pub(crate) fn code(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+}
+
 /// The instructions at the entry of a function which a jump would cover.
-#[derive(Debug)]
+///
+/// It cannot be printed: the names of all instructions would be strings to relocate in every process that starts.
 pub(crate) struct Entry {
     /// Where the jump is written: behind `endbr64`, which must stay for indirect branch tracking, else at the entry.
     pub(crate) jump_offset: usize,
@@ -33,7 +63,6 @@ pub(crate) struct Entry {
 }
 
 /// The instructions that move.
-#[derive(Debug)]
 enum Moved {
     /// The usual case, in which no disassembler is needed and nothing is allocated: some hundred entries are read in every
     /// process.
@@ -42,7 +71,6 @@ enum Moved {
 }
 
 /// The bytes of some instructions, and what these are.
-#[derive(Debug)]
 struct SimpleCode {
     bytes: [u8; MOVED_BYTES_MAX],
     instructions: [Simple; MOVED_COUNT_MAX],
@@ -145,10 +173,7 @@ fn read_general(body: &[u8], address: usize) -> Result<Entry, PatchError> {
             FlowControl::Call | FlowControl::IndirectCall
                 if instruction.code() != Code::Syscall =>
             {
-                return Err(PatchError::Unmovable {
-                    offset,
-                    instruction: format!("{:?}", instruction.code()),
-                });
+                return Err(PatchError::Unmovable { offset, reason: "it is a call" });
             }
             FlowControl::Return
             | FlowControl::UnconditionalBranch
@@ -172,7 +197,7 @@ fn read_general(body: &[u8], address: usize) -> Result<Entry, PatchError> {
     }) {
         return Err(PatchError::Unmovable {
             offset: (own.ip() - address as u64) as usize,
-            instruction: format!("{:?}", own.code()),
+            reason: "it reads bytes that the jump overwrites",
         });
     }
     Ok(Entry {
@@ -264,7 +289,7 @@ impl Entry {
     }
 
     /// The code of a trampoline at `address`: the moved instructions and a jump to the rest of the function.
-    pub(crate) fn trampoline(&self, address: usize) -> Result<Vec<u8>, PatchError> {
+    pub(crate) fn trampoline(&self, address: usize) -> Result<Piece, PatchError> {
         match &self.moved {
             Moved::Simple(code) => self
                 .move_simple(&code.bytes, code.instructions(), address)
@@ -273,46 +298,41 @@ impl Entry {
         }
     }
 
-    fn move_simple(
-        &self,
-        bytes: &[u8],
-        instructions: &[Simple],
-        address: usize,
-    ) -> Option<Vec<u8>> {
-        let mut code = Vec::with_capacity(64);
+    fn move_simple(&self, bytes: &[u8], instructions: &[Simple], address: usize) -> Option<Piece> {
+        let mut code = Piece::new();
         let mut from = 0;
         for instruction in instructions {
             let next = from + instruction.length;
-            let displacement_to = |target: u64, code: &[u8], length: usize| {
-                let moved_next = (address + code.len() + length) as u64;
+            let displacement_to = |target: u64, code: &Piece, length: usize| {
+                let moved_next = (address + code.len + length) as u64;
                 i32::try_from(target.wrapping_sub(moved_next) as i64).ok().map(i32::to_le_bytes)
             };
             let next_address = self.address + next as u64;
             match instruction.kind {
                 Kind::Plain | Kind::LandingPad | Kind::Elsewhere => {
-                    code.extend_from_slice(&bytes[from..next])
+                    code.push(&bytes[from..next])?;
                 }
                 Kind::RipRelative { displacement_at } => {
                     let at = from + displacement_at;
                     let displacement = read_i32(bytes, at);
                     let operand = next_address.wrapping_add_signed(i64::from(displacement));
                     let field = displacement_to(operand, &code, instruction.length)?;
-                    code.extend_from_slice(&bytes[from..at]);
-                    code.extend_from_slice(&field);
-                    code.extend_from_slice(&bytes[at + 4..next]);
+                    code.push(&bytes[from..at])?;
+                    code.push(&field)?;
+                    code.push(&bytes[at + 4..next])?;
                 }
                 Kind::ShortBranch { condition, displacement } => {
                     const NEAR_BRANCH_BYTES: usize = 6; // 0f 8x rel32
                     let target = next_address.wrapping_add_signed(i64::from(displacement));
                     let field = displacement_to(target, &code, NEAR_BRANCH_BYTES)?;
-                    code.extend_from_slice(&[0x0f, 0x80 | condition]);
-                    code.extend_from_slice(&field);
+                    code.push(&[0x0f, 0x80 | condition])?;
+                    code.push(&field)?;
                 }
             }
             from = next;
         }
-        let back = entry_jump(address + code.len(), self.address as usize + self.moved_end)?;
-        code.extend_from_slice(&back);
+        let back = entry_jump(address + code.len, self.address as usize + self.moved_end)?;
+        code.push(&back)?;
         Some(code)
     }
 
@@ -320,28 +340,31 @@ impl Entry {
         &self,
         instructions: &[Instruction],
         address: usize,
-    ) -> Result<Vec<u8>, PatchError> {
+    ) -> Result<Piece, PatchError> {
         let back_to = self.address + self.moved_end as u64;
         let back = Instruction::with_branch(Code::Jmp_rel32_64, back_to)
             .map_err(|_| PatchError::OutOfReach)?;
         let mut block = instructions.to_vec();
         block.push(back);
+        let mut code = Piece::new();
         BlockEncoder::encode(
             64,
             InstructionBlock::new(&block, address as u64),
             BlockEncoderOptions::NONE,
         )
-        .map(|result| result.code_buffer)
-        .map_err(|_| PatchError::OutOfReach)
+        .ok()
+        .and_then(|result| code.push(&result.code_buffer))
+        .ok_or(PatchError::OutOfReach)?;
+        Ok(code)
     }
+}
 
-    /// Writes the jump into `entry`, the bytes from the entry to [`Entry::moved_end`]. What is left of the moved instructions
-    /// becomes breakpoints: whoever lands there stops instead of running half an instruction.
-    pub(crate) fn overwrite(&self, entry: &mut [u8], jump: [u8; ENTRY_JUMP_BYTES]) {
-        let (before_end, end) = (self.jump_offset + ENTRY_JUMP_BYTES, self.moved_end);
-        entry[self.jump_offset..before_end].copy_from_slice(&jump);
-        entry[before_end..end].fill(0xcc);
-    }
+/// Writes the jump into `entry`, the bytes from the entry to [`Entry::moved_end`]. What is left of the moved instructions
+/// becomes breakpoints: whoever lands there stops instead of running half an instruction.
+pub(crate) fn overwrite(entry: &mut [u8], jump_offset: usize, jump: [u8; ENTRY_JUMP_BYTES]) {
+    let before_end = jump_offset + ENTRY_JUMP_BYTES;
+    entry[jump_offset..before_end].copy_from_slice(&jump);
+    entry[before_end..].fill(0xcc);
 }
 
 /// The jump at `from` to `to`, if that is within ±2 GiB.
@@ -353,10 +376,9 @@ pub(crate) fn entry_jump(from: usize, to: usize) -> Option<[u8; ENTRY_JUMP_BYTES
 }
 
 /// An island: `jmp [rip+0]` with the address behind it. It touches no register and reaches everywhere.
-pub(crate) fn island(to: usize) -> Vec<u8> {
-    let mut code = vec![0xff, 0x25, 0, 0, 0, 0];
-    code.extend_from_slice(&(to as u64).to_le_bytes());
-    code
+pub(crate) fn island(to: usize) -> [u8; ISLAND_BYTES] {
+    let [a, b, c, d, e, f, g, h] = (to as u64).to_le_bytes();
+    [0xff, 0x25, 0, 0, 0, 0, a, b, c, d, e, f, g, h]
 }
 
 #[cfg(test)]
@@ -394,12 +416,14 @@ mod tests {
             };
             let (Ok(ours), Ok(theirs)) = (&ours, &theirs) else {
                 // What begins within an instruction may have any operand, one out of reach too.
-                assert_eq!(ours, theirs, "at {offset:#x}");
+                assert_eq!(ours.err(), theirs.err(), "at {offset:#x}");
                 continue;
             };
             assert!(
-                read_again(ours) == read_again(theirs),
-                "at {offset:#x}: {ours:x?} {theirs:x?}"
+                read_again(ours.code()) == read_again(theirs.code()),
+                "at {offset:#x}: {:x?} {:x?}",
+                ours.code(),
+                theirs.code()
             );
             compared += 1;
         }
@@ -412,7 +436,7 @@ mod tests {
         let code = [0x80, 0x3d, 0, 0, 0, 0, 0, 0xc3]; // cmp byte ptr [rip], 0; ret
         let entry = read_entry(&code, 0x10_0000_0000, true).unwrap();
         assert!(entry.trampoline(0x10_7000_0000).is_ok());
-        assert_eq!(entry.trampoline(0x20_0000_0000), Err(PatchError::OutOfReach));
+        assert_eq!(entry.trampoline(0x20_0000_0000).err(), Some(PatchError::OutOfReach));
         assert_eq!(entry_jump(0x10_0000_0000, 0x20_0000_0000), None);
     }
 }

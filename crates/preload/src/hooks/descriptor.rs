@@ -7,7 +7,7 @@ use p9::Errno;
 use super::{hooks, original};
 use crate::ops::descriptor as ops;
 use crate::ops::descriptor::{LockCommand, LockOwner};
-use crate::outcome::{Outcome, is_inside};
+use crate::outcome::{Outcome, is_nested};
 use crate::table::is_ours;
 use crate::{ops as all_ops, own};
 
@@ -162,11 +162,13 @@ hooks! {
     /// that closes all descriptors it can think of finds ours closed already.
     Always [close __close_nocancel]
     fn close(fd: c_int) -> c_int
-    where is_ours(fd) || (own::is_kept(fd) && !is_inside())
+    where is_ours(fd) || own::may_be_kept(fd)
     => if is_ours(fd) {
         ops::close(fd).map(|()| 0).into()
-    } else {
+    } else if own::is_kept(fd) && !is_nested() {
         Outcome::Fail(Errno::EBADF)
+    } else {
+        Outcome::PassThrough
     };
 
     /// close_range(2).

@@ -5,10 +5,9 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use p9::Errno;
 
 use super::data::{buffer, data};
-use super::{Named, hooks, original};
+use super::{Named, Slot, direct, hooks, original};
 use crate::context::{Located, Place, locate};
 use crate::glance::may_be_far;
-use crate::install::{Technique, technique};
 use crate::ops::metadata as ops;
 use crate::outcome::{CReturn, Outcome, guarded};
 use crate::table::is_ours;
@@ -523,45 +522,49 @@ hooks! {
     }
 }
 
+/// libc's fstatat(2) behind its hook; nowhere as long as entries are not patched.
+static FSTATAT: Slot = Slot::new(std::ptr::null());
+
+/// From here on entries are patched.
+pub(crate) fn entries_are_patched() {
+    FSTATAT.set(names::fstatat64::original().get());
+}
+
 /// stat(2) and lstat(2) of local files: libc's go on to its fstatat(2), whose hook would look at the
 /// path once more; its original does not.
 unsafe fn stat_here<H: Named>(path: Path, to: *mut libc::stat64, flags: c_int) -> c_int {
-    // SAFETY: the program's own arguments.
+    type Fstatat = unsafe extern "C-unwind" fn(c_int, Path, *mut libc::stat64, c_int) -> c_int;
+    let fstatat = direct!(FSTATAT).function::<Option<Fstatat>>();
+    // SAFETY: the program's own arguments; what FSTATAT holds is fstatat(2) or nothing.
     unsafe {
-        match technique() {
-            Technique::Patching => {
-                let call = names::fstatat64::original().function::<unsafe extern "C-unwind" fn(
-                    c_int,
-                    Path,
-                    *mut libc::stat64,
-                    c_int,
-                )
-                    -> c_int>();
-                call(CWD, path, to, flags)
-            }
-            Technique::None | Technique::Interposing => {
-                original!(H: fn(Path, *mut libc::stat64) -> c_int)(path, to)
-            }
+        match fstatat {
+            Some(fstatat) => fstatat(CWD, path, to, flags),
+            None => original!(H: fn(Path, *mut libc::stat64) -> c_int)(path, to),
         }
     }
 }
 
-/// What the call returns, if it is ours.
+/// stat(2) and lstat(2) of a path that may lead to a service. Apart from the hooks, so that a call that is not ours need not
+/// keep its arguments.
 #[inline(never)]
-fn stat_far(path: Path, to: *mut libc::stat64, follow: bool) -> Option<c_int> {
-    match guarded(|| stat(CWD, path, to, follow)) {
-        Outcome::Handled(value) => Some(value),
-        Outcome::Fail(errno) => Some(c_int::failed(errno)),
-        Outcome::PassThrough => None,
+unsafe extern "C-unwind" fn stat_second_look<H: Named>(
+    path: Path,
+    to: *mut libc::stat64,
+    flags: c_int,
+) -> c_int {
+    match guarded(|| stat(CWD, path, to, flags & libc::AT_SYMLINK_NOFOLLOW == 0)) {
+        Outcome::Handled(value) => value,
+        Outcome::Fail(errno) => c_int::failed(errno),
+        // SAFETY: the program's own arguments.
+        Outcome::PassThrough => unsafe { stat_here::<H>(path, to, flags) },
     }
 }
 
 /// stat(2).
 unsafe extern "C-unwind" fn stat_path<H: Named>(path: Path, to: *mut libc::stat64) -> c_int {
-    if may_be_far(CWD, path)
-        && let Some(result) = stat_far(path, to, true)
-    {
-        return result;
+    if may_be_far(CWD, path) {
+        // SAFETY: the program's own arguments.
+        return unsafe { stat_second_look::<H>(path, to, 0) };
     }
     // SAFETY: the program's own arguments.
     unsafe { stat_here::<H>(path, to, 0) }
@@ -569,10 +572,9 @@ unsafe extern "C-unwind" fn stat_path<H: Named>(path: Path, to: *mut libc::stat6
 
 /// lstat(2).
 unsafe extern "C-unwind" fn lstat_path<H: Named>(path: Path, to: *mut libc::stat64) -> c_int {
-    if may_be_far(CWD, path)
-        && let Some(result) = stat_far(path, to, false)
-    {
-        return result;
+    if may_be_far(CWD, path) {
+        // SAFETY: the program's own arguments.
+        return unsafe { stat_second_look::<H>(path, to, libc::AT_SYMLINK_NOFOLLOW) };
     }
     // SAFETY: the program's own arguments.
     unsafe { stat_here::<H>(path, to, libc::AT_SYMLINK_NOFOLLOW) }

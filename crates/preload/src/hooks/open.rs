@@ -24,7 +24,6 @@ fn open(dir: c_int, path: Path, flags: c_int, mode: c_uint) -> Outcome<c_int> {
 }
 
 /// What the call returns, if it is ours.
-#[inline(never)]
 fn open_far(dir: c_int, path: Path, flags: c_int, mode: c_uint) -> Option<c_int> {
     match crate::outcome::guarded(|| open(dir, path, flags, mode)) {
         Outcome::Handled(fd) => Some(fd),
@@ -63,13 +62,21 @@ macro_rules! openers {
         $(
             $(#[$meta])*
             pub(crate) unsafe extern "C-unwind" fn $hook<H: super::Named>($($arg: $ty),*) -> c_int {
-                if may_be_far($dir, $path)
-                    && let Some(fd) = open_far($dir, $path, $flags, $mode)
-                {
-                    return fd;
+                if !may_be_far($dir, $path) {
+                    // SAFETY: the program's own arguments.
+                    return fresh(unsafe { original!(H: fn($($ty),*) -> c_int)($($arg),*) });
+                }
+                /// Apart, so that a call that is not ours need not keep its arguments.
+                #[inline(never)]
+                unsafe extern "C-unwind" fn second_look<H: super::Named>($($arg: $ty),*) -> c_int {
+                    match open_far($dir, $path, $flags, $mode) {
+                        Some(fd) => fd,
+                        // SAFETY: the program's own arguments.
+                        None => fresh(unsafe { original!(H: fn($($ty),*) -> c_int)($($arg),*) }),
+                    }
                 }
                 // SAFETY: the program's own arguments.
-                fresh(unsafe { original!(H: fn($($ty),*) -> c_int)($($arg),*) })
+                unsafe { second_look::<H>($($arg),*) }
             }
         )+
     };

@@ -1,5 +1,6 @@
 //! Where branches lead: the end of a function, what may branch back into its entry, what it calls.
 
+use super::lanes::{LANES, Lanes};
 use super::simple::{self, Kind};
 use crate::PatchError;
 use iced_x86::{Code, Decoder, DecoderOptions, FlowControl, Instruction};
@@ -121,46 +122,50 @@ fn leads_below(end: usize, next: usize, displacement: i64) -> bool {
     (0..end as i64).contains(&(next as i64 + displacement))
 }
 
-/// Bytes that are searched at once, in a form that the compiler turns into vector instructions.
-const LANES: usize = 16;
-
-/// Whether `check` says yes for some offset of `body`. It is asked only of the offsets around which a byte, and the one that
-/// stands `APART` behind it, pass `test`; that one also gets the lowest bits of the offset, and may pass too many.
+/// Whether `check` says yes for some offset of `body`. It is asked only of the offsets that pass `test`, which gets the offset of
+/// the first of some lanes, may read as far as `APART` bytes behind the last one, and may pass too many.
 #[inline(always)]
 fn any_of_candidates<const APART: usize>(
     body: &[u8],
-    test: impl Fn(u8, u8, u8) -> bool,
+    test: impl Fn(usize) -> Lanes,
     check: impl Fn(usize) -> bool,
 ) -> bool {
+    let Some(last) = body.len().checked_sub(LANES + APART) else {
+        return (0..body.len()).any(check);
+    };
     let mut start = 0;
-    while let Some(window) = body.get(start..start + LANES + APART) {
-        let mut passes = false;
-        for lane in 0..LANES {
-            let at = (start as u8).wrapping_add(lane as u8);
-            passes |= test(window[lane], window[lane + APART], at);
+    loop {
+        let mut candidates = test(start).bits();
+        while candidates != 0 {
+            if check(start + candidates.trailing_zeros() as usize) {
+                return true;
+            }
+            candidates &= candidates - 1;
         }
-        if passes && (start..start + LANES).any(&check) {
-            return true;
+        if start == last {
+            // Behind the last lanes no branch has room.
+            return false;
         }
-        start += LANES;
+        start = (start + LANES).min(last);
     }
-    (start..body.len()).any(check)
 }
 
 /// The part of [`may_branch_below`] for displacements of one byte.
 fn may_branch_shortly_below(body: &[u8], end: usize) -> bool {
-    let is_short =
-        |opcode: u8| (opcode & 0xf0 == 0x70) | (opcode & 0xfc == 0xe0) | (opcode == 0xeb);
     let near = &body[..body.len().min(end + 128)];
-    // Modulo 256 the target is the sum of what the test adds.
-    let may_lead_below =
-        |displacement: u8, at: u8| displacement.wrapping_add(at).wrapping_add(2) < end as u8;
     any_of_candidates::<1>(
         near,
-        |opcode, displacement, at| is_short(opcode) & may_lead_below(displacement, at),
+        |at| {
+            let opcodes = Lanes::of(near, at);
+            let are_short =
+                opcodes.have(0xf0, 0x70).or(opcodes.have(0xfc, 0xe0)).or(opcodes.have(0xff, 0xeb));
+            // Modulo 256 the target is the displacement and where the branch ends.
+            let ends = Lanes::numbers().plus(Lanes::all((at as u8).wrapping_add(2)));
+            are_short.and(Lanes::of(near, at + 1).plus(ends).at_most(end as u8 - 1))
+        },
         |at| {
             let Some(&[opcode, displacement]) = near.get(at..at + 2) else { return false };
-            is_short(opcode)
+            matches!(opcode, 0x70..=0x7f | 0xe0..=0xe3 | 0xeb)
                 && leads_below(end, at + 2, i64::from(displacement as i8))
                 && may_be_branch(body, at)
         },
@@ -169,21 +174,28 @@ fn may_branch_shortly_below(body: &[u8], end: usize) -> bool {
 
 /// The part of [`may_branch_below`] for displacements of four bytes.
 fn may_branch_far_below(body: &[u8], end: usize) -> bool {
-    let is_long = |opcode: u8| (opcode & 0xfe == 0xe8) | (opcode & 0xf0 == 0x80);
+    const LENGTH: usize = 5;
     let leads_there = |at: usize| {
-        let Some(&[opcode, a, b, c, d]) = body.get(at..at + 5) else { return false };
-        is_long(opcode)
-            && leads_below(end, at + 5, i64::from(i32::from_le_bytes([a, b, c, d])))
+        let Some(&[opcode, a, b, c, d]) = body.get(at..at + LENGTH) else { return false };
+        matches!(opcode, 0xe8 | 0xe9 | 0x80..=0x8f)
+            && leads_below(end, at + LENGTH, i64::from(i32::from_le_bytes([a, b, c, d])))
             && may_be_branch(body, at)
     };
-    // The highest byte of a displacement that leads back is 0xff (0xfe in a function of more than 16 MiB); one that leads onward
-    // to below `end` begins below it too.
-    (0..end).any(leads_there)
-        || any_of_candidates::<4>(
-            body,
-            |opcode, highest, _| is_long(opcode) & (highest >= 0xfe),
-            leads_there,
-        )
+    // The highest byte of a displacement that leads back is 0xff (0xfe in a function of more than 16 MiB), and in a function
+    // of no more than 64 KiB the one before it as well.
+    let second_mask = if body.len() <= 1 << 16 { 0xff } else { 0 };
+    let leads_back_there = any_of_candidates::<4>(
+        body,
+        |at| {
+            let opcodes = Lanes::of(body, at);
+            let are_long = opcodes.have(0xfe, 0xe8).or(opcodes.have(0xf0, 0x80));
+            let second = Lanes::of(body, at + 3).have(second_mask, second_mask);
+            are_long.and(second).and(Lanes::of(body, at + 4).have(0xfe, 0xfe))
+        },
+        leads_there,
+    );
+    // One that leads onward to below `end` stands before it whole.
+    leads_back_there || (0..end.saturating_sub(LENGTH)).any(leads_there)
 }
 
 /// Whether the byte at `opcode_at` may be the opcode of a branch: false if it is seen to be another part of an instruction.
