@@ -57,6 +57,41 @@ def run(argv: list[str], *, env: Optional[dict[str, str]] = None, cwd: Optional[
     return Ran(out, seconds, cpu_of_children() - cpu_before)
 
 
+class Answering:
+    """A program that answers each line with a line, and ends when there are no more."""
+
+    def __init__(self, argv: list[str], *, cpu: int):
+        self.name = os.path.basename(argv[0])
+        try:
+            self.child = subprocess.Popen(
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace",
+                start_new_session=True, preexec_fn=lambda: os.sched_setaffinity(0, {cpu}))
+        except OSError as why:
+            raise Failed(f"{self.name} does not start: {why.strerror}") from None
+
+    def ask(self) -> str:
+        """Its next answer."""
+        try:
+            self.child.stdin.write("\n")
+            self.child.stdin.flush()
+        except BrokenPipeError:
+            pass  # why it ended is said below
+        ready, _, _ = select.select([self.child.stdout], [], [], PROGRAM_SECONDS_MAX)
+        if not ready:
+            raise Failed(f"{self.name} did not answer within {PROGRAM_SECONDS_MAX:.0f} s")
+        answer = self.child.stdout.readline()
+        if not answer:
+            said = self.child.stderr.read().strip().splitlines()[-1:] or ["no message"]
+            raise Failed(f"{self.name} gave up: {said[0]}")
+        return answer
+
+    def __enter__(self) -> "Answering":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        end_group(self.child)
+
+
 def cpu_of_children() -> float:
     """CPU seconds of all children that have ended."""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,29 +1,41 @@
 """What redirection adds to what is not redirected: single calls, and whole programs on local files."""
 
 import os
+import statistics
 import sys
 
 from lib.context import Bench
-from lib.measure import Lane
-from lib.process import run
+from lib.measure import Failed, Lane
+from lib.process import Answering, run
 from lib.ways import Way
 from lib.workspace import forget
 
 ADDED_NS_MAX = 10.0
+"""For each call: open and close are two. What both add together is told beside it."""
 PROGRAM_RATIO_MAX = 1.02
 
 TREE_FILES = 16_000
 """Files of the tree that tar packs: as many as a source tree of some size has. tar is busy with them for some tenths of a
 second; with few files its ratio would be that of its start, which `program.start.added` tells by itself."""
 
-# Calls per round, so that a round takes about 2 ms.
-CALLS = {"read": 14000, "open": 3200, "stat": 6000, "fread": 400000}
-ROUNDS = 14
+# Calls per turn, so that a turn takes about 0.4 ms: most are over before another program gets the processor.
+CALLS = {"read": 2800, "open": 1100, "stat": 1100, "fread": 60000}
+TURNS = 100
+"""Turns of one pair of processes. The median of their differences is one sample: where the memory of a process happens to
+lie makes a nanosecond or two, so that several pairs are needed."""
 
 
-def best_of(argv: list[str], cpu: int) -> float:
-    """Nanoseconds per call of the least disturbed round. Noise only ever adds to the cost of a call."""
-    return min(run(argv, cpu=cpu).json())
+def difference(plain: Answering, ours: Answering) -> tuple[float, float]:
+    """Nanoseconds per call of the first process, and how many more the second one needs, by taking turns."""
+    costs, differences = [], []
+    for turn in range(TURNS):
+        # Who follows whom must not matter.
+        answers = {}
+        for process in (plain, ours) if turn % 2 else (ours, plain):
+            answers[process] = float(process.ask())
+        costs.append(answers[plain])
+        differences.append(answers[ours] - answers[plain])
+    return statistics.median(costs), statistics.median(differences)
 
 
 def added(bench: Bench, way: Way) -> None:
@@ -33,18 +45,26 @@ def added(bench: Bench, way: Way) -> None:
         data.write(b"\0" * (1 << 20))
     cpu = max(os.sched_getaffinity(0))
     for kind, calls in CALLS.items():
-        argv = [bench.tools["calls"], kind, str(ROUNDS), str(calls), file]
-        with way.session() as session:
-            lanes = {"plain": Lane(lambda: best_of(argv, cpu)),
-                     way.name: Lane(lambda: best_of(session.command + argv, cpu))}
-            figures, fallen = bench.alternate(lanes, quick=12, full=40, budget=0.9, at_least=5)
-        bench.fell(f"call.{kind}", fallen)
-        if fallen:
+        argv = [bench.tools["calls"], kind, str(calls), file]
+        differences: list[float] = []
+
+        def pair(command: list[str]) -> float:
+            with Answering(argv, cpu=cpu) as plain, Answering(command + argv, cpu=cpu) as ours:
+                cost, more = difference(plain, ours)
+            differences.append(more)
+            return cost
+
+        try:
+            with way.session() as session:
+                lanes = {"plain": Lane(lambda: pair(session.command))}
+                figures, _ = bench.alternate(lanes, quick=9, full=25, budget=0.9, at_least=5, warm=0)
+        except Failed as why:
+            bench.board.fault(f"call.{kind}.{way.name}", str(why))
             continue
-        plain = figures["plain"]
-        bench.board.add(f"call.{kind}.plain", plain, "ns", "lower")
-        bench.board.add(f"call.{kind}.added", [b - a for a, b in zip(plain, figures[way.name])], "ns", "lower",
-                        ADDED_NS_MAX)
+        bench.board.add(f"call.{kind}.plain", figures["plain"], "ns", "lower")
+        bench.board.add(f"call.{kind}.added", differences, "ns", "lower", ADDED_NS_MAX)
+        if kind == "open":
+            bench.board.add("call.open.added.pair", [2 * more for more in differences], "ns", "lower")
 
 
 def whole_program(bench: Bench, way: Way, name: str, argv: list[str], *, quick: int, full: int,

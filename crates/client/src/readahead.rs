@@ -19,6 +19,11 @@ const GROWTH: u64 = 4;
 /// Requests that a full window is cut into, at least.
 const REQUESTS_PER_WINDOW: u64 = 8;
 
+/// The largest request ahead of small reads. They are served from the reply, piece by piece, and it should still be in the
+/// processor's cache when the last piece is; and a program that reads no more than some MiB soon has all the memory that
+/// its replies need.
+const SMALL_READS_REQUEST_LEN_MAX: u64 = 256 * 1024;
+
 /// How many times a full window is filled up while a reader crosses it.
 const FILLS_PER_WINDOW: u64 = 4;
 
@@ -140,7 +145,7 @@ impl ReadAhead {
             return read_len.min(self.request_len_max);
         }
         let even = (window / REQUESTS_PER_WINDOW).max(FIRST_WINDOW);
-        even.min(self.request_len_max)
+        even.min(SMALL_READS_REQUEST_LEN_MAX).min(self.request_len_max)
     }
 }
 

@@ -153,8 +153,10 @@ impl Connection {
         // The one used last, which is in the processor's cache.
         let fitting = slots.spare.iter().rposition(|spare| spare.len() >= len);
         let larger = fitting.or_else(|| slots.spare.iter().rposition(|s| s.capacity() >= len));
-        let mut bytes = larger.map(|i| slots.spare.remove(i)).unwrap_or_default();
+        let spare = larger.map(|i| slots.spare.remove(i));
         drop(slots);
+        // Memory that comes zeroed from the system is not touched before the data arrives.
+        let mut bytes = spare.unwrap_or_else(|| vec![0; len]);
         // Shrinking is free; growing zeroes only what was never used before.
         if bytes.len() < len {
             bytes.resize(len, 0)
