@@ -95,7 +95,7 @@ impl Slot {
     pub(crate) fn function<F: Copy>(&self) -> F {
         const { assert!(size_of::<F>() == size_of::<*const ()>()) };
         let address = self.get();
-        // SAFETY: `original!` and its like call this with the type of a function pointer; the slot holds
+        // SAFETY: only `original!` calls this, with the type of a function pointer; the slot holds
         // the address of the libc function of its hook's name (or of its trampoline), whose C
         // signature the hook's declaration repeats.
         unsafe { std::mem::transmute_copy::<*const (), F>(&address) }

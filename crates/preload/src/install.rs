@@ -44,7 +44,6 @@ pub(crate) fn next_definition(name: &CStr) -> Option<*const ()> {
 /// Installs all hooks. `patching` false goes straight to the fallback.
 pub(crate) fn install(patching: bool) {
     if patching && patch_entries() {
-        crate::hooks::metadata::entries_are_patched();
         TECHNIQUE.store(1, Ordering::Relaxed);
     } else if cfg!(feature = "exports") {
         interpose();

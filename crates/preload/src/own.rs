@@ -234,6 +234,7 @@ pub(crate) fn set_close_on_exec(fd: c_int, on: bool) -> Result<c_int, Errno> {
 /// # Errors
 /// What the kernel answers.
 #[cfg(target_arch = "x86_64")]
+#[inline(always)]
 pub(crate) fn system_call(number: libc::c_long, arguments: [usize; 6]) -> Result<usize, Errno> {
     let [a, b, c, d, e, f] = arguments;
     let result: isize;

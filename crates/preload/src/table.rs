@@ -62,6 +62,7 @@ pub(crate) fn all() -> impl Iterator<Item = (c_int, &'static Description)> {
 }
 
 /// Whether any descriptor has ever been ours: if not, there is nothing to do at fork and exit.
+#[inline(always)]
 pub(crate) fn any() -> bool {
-    USED.load(Ordering::Relaxed) != 0
+    direct!(USED).load(Ordering::Relaxed) != 0
 }

@@ -5,9 +5,10 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use p9::Errno;
 
 use super::data::{buffer, data};
-use super::{Named, Slot, direct, hooks, original};
+use super::{Named, hooks, original};
 use crate::context::{Located, Place, locate};
 use crate::glance::may_be_far;
+use crate::install::{Technique, technique};
 use crate::ops::metadata as ops;
 use crate::outcome::{CReturn, Outcome, guarded};
 use crate::table::is_ours;
@@ -522,25 +523,18 @@ hooks! {
     }
 }
 
-/// libc's fstatat(2) behind its hook; nowhere as long as entries are not patched.
-static FSTATAT: Slot = Slot::new(std::ptr::null());
-
-/// From here on entries are patched.
-pub(crate) fn entries_are_patched() {
-    FSTATAT.set(names::fstatat64::original().get());
-}
-
-/// stat(2) and lstat(2) of local files: libc's go on to its fstatat(2), whose hook would look at the
-/// path once more; its original does not.
+/// stat(2) and lstat(2) of local files: libc's do nothing but this system call, by way of its fstatat(2), whose hook would look
+/// at the path once more.
+#[inline(always)]
 unsafe fn stat_here<H: Named>(path: Path, to: *mut libc::stat64, flags: c_int) -> c_int {
-    type Fstatat = unsafe extern "C-unwind" fn(c_int, Path, *mut libc::stat64, c_int) -> c_int;
-    let fstatat = direct!(FSTATAT).function::<Option<Fstatat>>();
-    // SAFETY: the program's own arguments; what FSTATAT holds is fstatat(2) or nothing.
-    unsafe {
-        match fstatat {
-            Some(fstatat) => fstatat(CWD, path, to, flags),
-            None => original!(H: fn(Path, *mut libc::stat64) -> c_int)(path, to),
-        }
+    if technique() != Technique::Patching {
+        // SAFETY: the program's own arguments.
+        return unsafe { original!(H: fn(Path, *mut libc::stat64) -> c_int)(path, to) };
+    }
+    let arguments = [CWD as usize, path as usize, to as usize, flags as usize, 0, 0];
+    match crate::own::system_call(libc::SYS_newfstatat, arguments) {
+        Ok(_) => 0,
+        Err(errno) => c_int::failed(errno),
     }
 }
 

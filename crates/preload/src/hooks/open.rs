@@ -10,7 +10,7 @@ use crate::description;
 use crate::glance::may_be_far;
 use crate::ops::open as ops;
 use crate::outcome::Outcome;
-use crate::table::is_ours;
+use crate::table::{self, is_ours};
 
 type Path = *const c_char;
 
@@ -49,6 +49,25 @@ fn forget_stale(fd: c_int) {
     }
 }
 
+/// libc's answer to a call that makes a descriptor, a [`fresh`] one. As long as the table has always been empty it is asked
+/// by a jump and does not return here: after a system call the processor has forgotten where returns lead and guesses
+/// wrong at each.
+macro_rules! made {
+    ($h:ident: ($($arg:ident : $ty:ty),*)) => {{
+        /// Apart, so that the compiler does not make one call of the two.
+        #[inline(never)]
+        unsafe extern "C-unwind" fn looked_at<H: super::Named>($($arg: $ty),*) -> c_int {
+            // SAFETY: the caller's.
+            fresh(unsafe { original!(H: fn($($ty),*) -> c_int)($($arg),*) })
+        }
+        if table::any() {
+            looked_at::<$h>($($arg),*)
+        } else {
+            original!($h: fn($($ty),*) -> c_int)($($arg),*)
+        }
+    }};
+}
+
 /// Hooks that open by path: ours, or libc's with the result checked. C passes `mode` only with
 /// O_CREAT and O_TMPFILE; in the calling conventions of x86-64 and AArch64 an argument that was not
 /// passed is a register with some value, which is then not looked at.
@@ -64,7 +83,7 @@ macro_rules! openers {
             pub(crate) unsafe extern "C-unwind" fn $hook<H: super::Named>($($arg: $ty),*) -> c_int {
                 if !may_be_far($dir, $path) {
                     // SAFETY: the program's own arguments.
-                    return fresh(unsafe { original!(H: fn($($ty),*) -> c_int)($($arg),*) });
+                    return unsafe { made!(H: ($($arg: $ty),*)) };
                 }
                 /// Apart, so that a call that is not ours need not keep its arguments.
                 #[inline(never)]
@@ -72,7 +91,7 @@ macro_rules! openers {
                     match open_far($dir, $path, $flags, $mode) {
                         Some(fd) => fd,
                         // SAFETY: the program's own arguments.
-                        None => fresh(unsafe { original!(H: fn($($ty),*) -> c_int)($($arg),*) }),
+                        None => unsafe { made!(H: ($($arg: $ty),*)) },
                     }
                 }
                 // SAFETY: the program's own arguments.
@@ -112,7 +131,7 @@ macro_rules! makers {
             $(#[$meta])*
             pub(crate) unsafe extern "C-unwind" fn $hook<H: super::Named>($($arg: $ty),*) -> c_int {
                 // SAFETY: the program's own arguments.
-                fresh(unsafe { original!(H: fn($($ty),*) -> c_int)($($arg),*) })
+                unsafe { made!(H: ($($arg: $ty),*)) }
             }
         )+
     };
