@@ -76,7 +76,7 @@ impl<'a> LocalPlace<'a> {
     /// On this file.
     #[must_use]
     pub fn new(scratch: &'a Scratch) -> Self {
-        Self { scratch, file: LocalFile::new(scratch.file().as_fd()) }
+        Self { scratch, file: scratch.target() }
     }
 }
 
@@ -196,6 +196,10 @@ impl Tuner<'_, '_> {
         self.step("locks", 0.7)?;
         if let Some(lock_ns) = self.locks()? {
             profile.lock_ns = lock_ns;
+        }
+        self.step("mappings", 0.73)?;
+        if let Some(fault_ns) = self.faults()? {
+            profile.map.fault_ns = fault_ns;
         }
         if drops {
             self.step("reads behind the cache", 0.75)?;

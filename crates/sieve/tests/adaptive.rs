@@ -187,7 +187,7 @@ fn trials_find_the_best_method_where_the_model_errs_and_cost_little_where_it_doe
     let truth = |method| match method {
         Method::Each => 1.0,
         Method::Window => 2.0,
-        Method::Vector => 1.4,
+        Method::Vector | Method::Mapped => 1.4,
     };
     let mut adaptive = Adaptive::new(round()).unwrap();
     played(&mut adaptive, &view, 512 * 100_000, truth);
@@ -233,6 +233,7 @@ proptest! {
                     Method::Window =>
                         profile.window_ns(&size, candidate.strategy.window_bytes, &now),
                     Method::Vector => profile.vector_ns(&size, &now),
+                    Method::Mapped => profile.mapped_ns(&size),
                 }
             }).sum()
         };

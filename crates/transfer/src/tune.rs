@@ -93,7 +93,12 @@ impl<'a, T: Target + ?Sized> Bench<'a, T> {
         }
         for (access, warmth, in_flight) in series {
             for (block, hole) in SHAPES {
-                for strategy in strategies(hole, in_flight, self.target.is_vectored()) {
+                let mut all = strategies(hole, in_flight, self.target.is_vectored());
+                let is_mapped = || self.target.mapped(0..self.file_bytes, access).is_some();
+                if warmth == Warmth::Warm && is_mapped() {
+                    all.push(Strategy { method: Method::Mapped, ..Strategy::each(1) });
+                }
+                for strategy in all {
                     if Instant::now() > self.deadline {
                         return Ok(samples);
                     }

@@ -25,6 +25,9 @@ const COMMON: f64 = 0.5;
 /// long met something that is not about the plan.
 const FACTOR_MAX: f64 = 30.0;
 
+/// Of an access more of which than this is done once and not again, the time is not noted.
+const FIRST_SHARE: f64 = 0.2;
+
 /// After how many observations of others a method is tried again, for the first time.
 const TRY_AGAIN: u64 = 8;
 
@@ -59,13 +62,14 @@ impl Shape {
 struct Arm(usize);
 
 impl Arm {
-    const COUNT: usize = 6;
+    const COUNT: usize = 8;
 
     fn new(method: Method, in_flight: u32) -> Self {
         let method = match method {
             Method::Each => 0,
             Method::Window => 1,
             Method::Vector => 2,
+            Method::Mapped => 3,
         };
         Self(2 * method + usize::from(in_flight > 1))
     }
@@ -162,8 +166,12 @@ impl Corrections {
 
     /// Takes note that a plan took `measured_ns`. What is no time at all is not noted.
     pub fn observe(&mut self, prediction: &Prediction, measured_ns: f64) {
-        let predicted_ns = prediction.model.total_ns();
+        let predicted_ns = prediction.model.total_ns() + prediction.first_ns;
         if !(measured_ns.is_finite() && measured_ns > 0.0 && predicted_ns > 0.0) {
+            return;
+        }
+        // What is done once says little of what is done again and again.
+        if prediction.first_ns > FIRST_SHARE * predicted_ns {
             return;
         }
         let log = (measured_ns / predicted_ns).clamp(1.0 / FACTOR_MAX, FACTOR_MAX).ln();
@@ -194,7 +202,7 @@ mod tests {
         let request = Request::new(Access::Read, 0..1, 1);
         let shape = Shape::new(&request, block, 100);
         let model = Cost::of(method, ns);
-        Prediction { shape, model, corrected_ns: ns, is_trial: false, in_flight: 1 }
+        Prediction { shape, model, first_ns: 0.0, corrected_ns: ns, is_trial: false, in_flight: 1 }
     }
 
     #[test]
@@ -271,7 +279,7 @@ mod tests {
             corrections.observe(&each, nonsense);
         }
         corrections.observe(&prediction(8, Method::Each, 0.0), 5.0);
-        let model = Cost { each_ns: 500.0, window_ns: 500.0, vector_ns: 0.0 };
+        let model = Cost { each_ns: 500.0, window_ns: 500.0, ..Cost::default() };
         corrections.observe(&Prediction { model, ..each.clone() }, 9000.0);
         assert_eq!(corrections, Corrections::default());
         corrections.observe(&each, 1e12);
