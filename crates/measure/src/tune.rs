@@ -14,7 +14,6 @@ mod at_hand;
 mod device;
 
 use std::ops::Range;
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;

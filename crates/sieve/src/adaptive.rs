@@ -32,7 +32,8 @@ const COLD_FACTOR: f64 = 10.0;
 /// that are farther apart than that have not been found wrong.
 const TRIAL_FACTOR: f64 = 1.8;
 
-/// A trial must leave enough to be won: the rest of the request is at least so many trials long.
+/// A trial must leave enough to be won: the rest of the request is at least so many trials long. Or
+/// else what was done on such patterns since the last trial is: it will go on so.
 const TRIALS_MIN: f64 = 12.0;
 
 impl Shape {
@@ -180,8 +181,12 @@ impl Adaptive {
         let best = priced.clone().min_by(by_price).expect("there is always one");
         let mapped = priced.clone().find(|choice| choice.method() == Method::Mapped);
         let mut chosen = best;
-        if !self.steady && best.price_ns >= shape.pace() * TRIAL_NS * TRIALS_MIN {
+        if !self.steady {
+            let untried_ns = self.corrections.untried_ns(shape);
+            let trial_ns = shape.pace() * TRIAL_NS;
             let due = priced.filter(|choice| {
+                let is_short = trial_ns * TRIALS_MIN <= best.price_ns
+                    || choice.price_ns.min(trial_ns) * TRIALS_MIN <= untried_ns;
                 let (method, in_flight) = (choice.method(), choice.candidate.strategy.in_flight);
                 let hope = if self.corrections.has_seen(shape, method, in_flight) {
                     choice.price_ns
@@ -190,6 +195,7 @@ impl Adaptive {
                     choice.price_ns.min(choice.candidate.total_ns())
                 };
                 (method, in_flight > 1) != (best.method(), best.candidate.strategy.in_flight > 1)
+                    && is_short
                     && hope < best.price_ns * TRIAL_FACTOR
                     && self.corrections.is_due(shape, method, in_flight)
             });

@@ -1,8 +1,8 @@
 //! One access from the call to the last byte: plan, carry out, learn.
 
 use std::ops::Range;
-use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
 use sieve::aggregate::{self, Aggregate, Extent, FileSystem, Naive, Romio, ScanFile, SimplePm};
 use sieve::plan::Mapped;
 use sieve::{Access, Adaptive, FileView, Plan, Profile, Request, Warmth};
@@ -19,6 +19,9 @@ const PROBE_NS: f64 = 10_000.0;
 /// than they teach; and of how many one is.
 const OBSERVE_NS: f64 = 4_000.0;
 const OBSERVE_ONE_OF: u32 = 8;
+
+/// Predicted nanoseconds from which on the thread's own clock is asked, which is a system call.
+const PROCESSOR_CLOCK_NS: f64 = 20_000.0;
 
 /// Fewer small blocks are not worth the question whether they can be copied from a mapping.
 const MAPPED_BLOCKS_MIN: u64 = 8;
@@ -38,6 +41,33 @@ pub enum Locking {
     /// Also blocks that are written by themselves, together, by a lock that only windows of others
     /// exclude. Then nothing is lost whoever writes what, as long as all do so.
     All,
+}
+
+/// What times an access.
+#[derive(Debug, Clone, Copy)]
+enum Clock {
+    /// That on the wall.
+    Wall,
+    /// That of the thread, which stands still while others have the processor.
+    Processor,
+}
+
+impl Clock {
+    /// A read of what is at hand waits for nothing, so that all the time in which it was not running
+    /// is other programs'. A write may have to wait, for locks and for pages to be written out.
+    fn of(request: &Request, predicted_ns: f64) -> Self {
+        let waits = request.access == Access::Write || request.warmth == Warmth::Cold;
+        if waits || predicted_ns < PROCESSOR_CLOCK_NS { Clock::Wall } else { Clock::Processor }
+    }
+
+    fn now_ns(self) -> f64 {
+        let id = match self {
+            Clock::Wall => ClockId::Monotonic,
+            Clock::Processor => ClockId::ThreadCPUTime,
+        };
+        let now = clock_gettime(id);
+        now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
+    }
 }
 
 /// Who decides what is reached together.
@@ -334,13 +364,14 @@ fn drive<T: Target + ?Sized>(
         *plans = plans.wrapping_add(1);
         let is_worth_it =
             plan.prediction.corrected_ns > OBSERVE_NS || plans.is_multiple_of(OBSERVE_ONE_OF);
-        let start = is_worth_it.then(Instant::now);
+        let clock = Clock::of(&request, plan.prediction.corrected_ns);
+        let start_ns = is_worth_it.then(|| clock.now_ns());
         let progress = carry_out(&mut plan)?;
         if progress == Progress::Ended {
             break;
         }
-        if let Some(start) = start {
-            adaptive.observe(&plan.prediction, start.elapsed().as_nanos() as f64);
+        if let Some(start_ns) = start_ns {
+            adaptive.observe(&plan.prediction, clock.now_ns() - start_ns);
         }
         target.credit(plan.credit_ns);
         request.data.start += plan.data_len;

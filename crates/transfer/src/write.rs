@@ -107,8 +107,15 @@ impl<'a, T: Target + ?Sized> Writer<'a, T> {
     /// keeps away those who are about to write back what they read here.
     fn blocks(&mut self, group: &Group, in_flight: u32) -> Result<()> {
         let target = self.target;
-        let _guard = match self.locking {
-            Locking::All => match Guard::new(target, group.file.clone(), LockKind::Shared) {
+        // Where the mapping does what otherwise a window would, others who write such a pattern by
+        // windows are kept out as by one.
+        let is_locked = match self.locking {
+            Locking::All => true,
+            Locking::Windows => group.method == Method::Mapped,
+            Locking::SingleWriter => false,
+        };
+        let _guard = match is_locked {
+            true => match Guard::new(target, group.file.clone(), LockKind::Shared) {
                 Ok(guard) => guard,
                 Err(errno) if has_no_locks(errno) => Guard::none(target),
                 Err(errno) => {
@@ -116,7 +123,7 @@ impl<'a, T: Target + ?Sized> Writer<'a, T> {
                     return Err(Error::Lock { offset, len, errno });
                 }
             },
-            Locking::Windows | Locking::SingleWriter => Guard::none(target),
+            false => Guard::none(target),
         };
         if group.method == Method::Mapped {
             self.mapped(group.data.end);

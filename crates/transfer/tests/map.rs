@@ -5,11 +5,13 @@ use std::io::Write;
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::mpsc;
+use std::time::Duration;
 
 use sieve::model::MapCost;
 use sieve::{Access, FileView, Profile, Tuple, Warmth};
 use tempfile::NamedTempFile;
-use transfer::{Engine, FileMap, LocalFile, Piece, Target};
+use transfer::{Engine, FileMap, LocalFile, LockKind, Piece, Target};
 
 /// One by which mappings are for nothing, so that they are always taken.
 fn eager() -> Engine {
@@ -142,6 +144,34 @@ fn a_write_through_a_mapping_changes_the_time_of_the_file() {
         assert_eq!(write(), 4000);
         assert_eq!(fresh(file.as_file(), &map, 500_000), Some(0), "it was not mapped");
         assert!(file.as_file().metadata().unwrap().mtime() > 0);
+    }
+}
+
+#[test]
+fn a_write_through_a_mapping_waits_for_windows_of_others() {
+    for file in files(&bytes(1_000_000)) {
+        let other = OpenOptions::new().read(true).write(true).open(file.path()).unwrap();
+        let other = LocalFile::new(other.as_fd());
+        other.lock(100_000..200_000, LockKind::Exclusive).unwrap();
+        let (done, is_done) = mpsc::channel();
+        std::thread::scope(|scope| {
+            let file = file.as_file();
+            scope.spawn(move || {
+                let (map, mut engine) = (FileMap::new(), eager());
+                let target = LocalFile::private(file.as_fd()).keeping(&map);
+                done.send(engine.write(
+                    &target,
+                    &FileView::strided(0, 8, 1000).unwrap(),
+                    &mut [],
+                    0,
+                    &[7; 4000],
+                ))
+                .unwrap();
+            });
+            assert!(is_done.recv_timeout(Duration::from_millis(50)).is_err(), "it did not wait");
+            other.unlock(100_000..200_000);
+            assert_eq!(is_done.recv_timeout(Duration::from_secs(20)), Ok(Ok(4000)));
+        });
     }
 }
 

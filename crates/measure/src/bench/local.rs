@@ -134,15 +134,7 @@ impl LocalLane {
     /// A way on a file, planned with the parameters of its place.
     #[must_use]
     pub fn new(way: Way, profile: Profile, scratch: Rc<Scratch>) -> Self {
-        Self {
-            way,
-            profile,
-            scratch,
-            buffer: Vec::new(),
-            memory: Vec::new(),
-            stage: None,
-            map: FileMap::new(),
-        }
+        Self { way, profile, scratch, buffer: Vec::new(), memory: Vec::new(), stage: None }
     }
 
     fn failed(&self, what: impl ToString) -> Error {

@@ -112,10 +112,18 @@ impl Factors {
     }
 }
 
+/// What was observed on patterns of one shape.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Seen {
+    ratios: Ratios,
+    /// How long they have taken since something was tried on them, in nanoseconds.
+    untried_ns: f64,
+}
+
 /// What was observed, by shape and method where such a one has been seen, by method else.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Corrections {
-    shapes: HashMap<Shape, Ratios>,
+    shapes: HashMap<Shape, Seen>,
     /// By access and warmth.
     elsewhere: [[Ratios; 2]; 2],
     /// How many observations there were.
@@ -124,7 +132,7 @@ pub struct Corrections {
 
 impl Corrections {
     fn known(&self, shape: &Shape, method: Method, in_flight: u32) -> Option<&Ratio> {
-        self.shapes.get(shape)?[Arm::new(method, in_flight).0].as_ref()
+        self.shapes.get(shape)?.ratios[Arm::new(method, in_flight).0].as_ref()
     }
 
     fn group(shape: &Shape) -> (usize, usize) {
@@ -146,6 +154,13 @@ impl Corrections {
         self.known(shape, method, in_flight).is_some()
     }
 
+    /// How long accesses to such patterns have taken since something was tried on them, in
+    /// nanoseconds.
+    #[must_use]
+    pub fn untried_ns(&self, shape: &Shape) -> f64 {
+        self.shapes.get(shape).map_or(0.0, |seen| seen.untried_ns)
+    }
+
     /// By what to multiply the model's predictions for patterns of a shape; 1 where nothing is
     /// known.
     #[must_use]
@@ -155,9 +170,10 @@ impl Corrections {
             self.elsewhere[access][warmth].map(|ratio| ratio.map_or(0.0, |ratio| ratio.log));
         if let Some(seen) = self.shapes.get(shape) {
             // What makes all of the seen methods slow, makes the others so: a busy machine, most often.
-            let common = seen.iter().flatten().map(|ratio| ratio.log).fold(f64::INFINITY, f64::min);
+            let common =
+                seen.ratios.iter().flatten().map(|ratio| ratio.log).fold(f64::INFINITY, f64::min);
             let common = if common.is_finite() { COMMON * common.max(0.0) } else { 0.0 };
-            for (log, seen) in logs.iter_mut().zip(seen) {
+            for (log, seen) in logs.iter_mut().zip(seen.ratios) {
                 *log = seen.map_or(log.max(common), |ratio| ratio.log);
             }
         }
@@ -186,7 +202,8 @@ impl Corrections {
         let fresh = Ratio { log: 0.0, count: 0, at: now };
         let arm = Arm::new(method, *in_flight).0;
         let seen = self.shapes.entry(*shape).or_default();
-        seen[arm].get_or_insert(fresh).add(log, now, 1.0);
+        seen.ratios[arm].get_or_insert(fresh).add(log, now, 1.0);
+        seen.untried_ns = if prediction.is_trial { 0.0 } else { seen.untried_ns + measured_ns };
         let (access, warmth) = Self::group(shape);
         let elsewhere = &mut self.elsewhere[access][warmth][arm];
         elsewhere.get_or_insert(fresh).add(log, now, ELSEWHERE);

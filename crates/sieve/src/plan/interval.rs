@@ -26,27 +26,28 @@ use crate::view::{Block, FileView};
 
 /// How many blocks are planned together. What is cut between two such rows may be cut badly, so
 /// the last group of each is planned again with the next.
-const ROW_BLOCKS: usize = 4096;
+const ROW_BLOCKS: usize = 8192;
+
+/// For how many rows a limit that was reached is taken for granted.
+const LIMITED_ROWS: u64 = 16;
 
 /// The starts from which a group may reach the block at hand: a queue that tells its cheapest.
 ///
 /// It is two stacks. What comes is remembered in `back`, with the cheapest of all; when nothing is
-/// left of `front`, `back` is turned over into it, and each place then holds the cheapest from there
-/// on. Which of two is cheaper is anybody's guess, so all that is done for each start are selections,
-/// where the usual queue that keeps the cheapest in order would branch.
+/// left of `front`, `back` is turned over into it, which keeps those that are cheaper than all behind
+/// them. Which of two that follow each other is cheaper is anybody's guess, so what is done for each
+/// is a selection, where the usual queue that keeps the cheapest in order would branch.
 #[derive(Debug)]
 struct Starts {
-    /// The earliest on top.
+    /// The earliest on top, and the dearest.
     front: Vec<Start>,
-    /// The number behind the last of `front`.
-    front_end: u32,
     back: Vec<Start>,
     back_best: Start,
 }
 
 impl Default for Starts {
     fn default() -> Self {
-        Self { front: Vec::new(), front_end: 0, back: Vec::new(), back_best: NOWHERE }
+        Self { front: Vec::new(), back: Vec::new(), back_best: NOWHERE }
     }
 }
 
@@ -104,7 +105,7 @@ impl Starts {
                     return start.or(self.back_best);
                 }
                 // Whatever is before it is out of reach, too.
-                Some(start) => self.front.truncate((self.front_end - 1 - start.number) as usize),
+                Some(_) => drop(self.front.pop()),
                 None if self.back_best.is_reached(reach, number_min) => return self.back_best,
                 None => self.turn_over(reach, number_min),
             }
@@ -113,14 +114,15 @@ impl Starts {
 
     #[cold]
     fn turn_over(&mut self, reach: u64, number_min: u32) {
-        self.front_end = self.back.last().map_or(0, |start| start.number + 1);
-        let mut best = NOWHERE;
+        let mut best = f64::INFINITY;
         for start in self.back.drain(..).rev() {
             if !start.is_reached(reach, number_min) {
                 break;
             }
-            best = start.or(best);
-            self.front.push(best);
+            if start.ns < best {
+                best = start.ns;
+                self.front.push(start);
+            }
         }
         self.back_best = NOWHERE;
     }
@@ -168,6 +170,9 @@ pub struct IntervalPlanner {
     best: Vec<Best>,
     windows: Starts,
     vectors: Starts,
+    /// How many rows were planned, and up to which one windows are expected to reach their limit.
+    rows: u64,
+    limited_until: u64,
 }
 
 impl IntervalPlanner {
@@ -279,11 +284,84 @@ impl IntervalPlanner {
             let gain = window.each(len_max) - vector.each(len_max);
             gain > 0.0 || 2.0 * gain > vector.fixed - window.fixed
         };
+        // A row of a pattern that once reached the buffer's limit will do so again.
+        self.rows += 1;
+        if self.rows < self.limited_until {
+            self.fill_any(sieves, vectors, each, window, vector, window_bytes);
+            return;
+        }
+        let done = match (sieves, vectors) {
+            (false, _) => false,
+            (true, false) => self.fill_unlimited::<false>(each, window, vector, window_bytes),
+            (true, true) => self.fill_unlimited::<true>(each, window, vector, window_bytes),
+        };
+        if !done {
+            self.limited_until = self.rows + LIMITED_ROWS;
+            self.fill_any(sieves, vectors, each, window, vector, window_bytes);
+        }
+    }
+
+    /// The dynamic program with a queue.
+    fn fill_any(
+        &mut self,
+        sieves: bool,
+        vectors: bool,
+        each: Single<'_>,
+        window: Linear,
+        vector: Linear,
+        window_bytes: u64,
+    ) {
         match (sieves, vectors) {
             (false, _) => self.fill::<false, false>(each, window, vector, window_bytes),
             (true, false) => self.fill::<true, false>(each, window, vector, window_bytes),
             (true, true) => self.fill::<true, true>(each, window, vector, window_bytes),
         }
+    }
+
+    /// The dynamic program as if the buffer had no end: then the best start is the cheapest of all
+    /// so far, and no queue is needed. False, with nothing done, when that is ever out of reach.
+    fn fill_unlimited<const VECTORS: bool>(
+        &mut self,
+        each: Single<'_>,
+        window: Linear,
+        vector: Linear,
+        window_bytes: u64,
+    ) -> bool {
+        let Self { blocks, best, .. } = self;
+        let origin = blocks.first().map_or(0, |block| block.file);
+        best.clear();
+        best.push(Best { ns: 0.0, start: 0, method: each.method });
+        let (mut before, mut window_sum, mut vector_sum) = (0.0, 0.0, 0.0);
+        let (mut windows, mut vectors) = (NOWHERE, NOWHERE);
+        let mut last = 0;
+        for (number, block) in (0u32..).zip(blocks.iter()) {
+            let file = block.file - origin;
+            let end = file + block.len;
+            let reach = end.saturating_sub(window_bytes);
+            let number_min = (number + 1).saturating_sub(VECTOR_BLOCKS_MAX as u32);
+            if !windows.is_reached(reach, 0) || VECTORS && !vectors.is_reached(reach, number_min) {
+                return false;
+            }
+            // Selections rather than branches: which way they go is anybody's guess.
+            let ns = before + each.ns(block.len, file - last);
+            last = file;
+            let mut choice = Best { ns, start: number, method: each.method };
+            let start = Start { ns: before - (window.start(file) + window_sum), file, number };
+            window_sum += window.each(block.len);
+            let ns = windows.ns + (window.fixed + window.end(end) + window_sum);
+            choice = choice.or(Best { ns, start: windows.number, method: Method::Window });
+            windows = windows.or(start);
+            if VECTORS {
+                let start = Start { ns: before - (vector.start(file) + vector_sum), file, number };
+                vector_sum += vector.each(block.len);
+                let ns = vectors.ns + (vector.fixed + vector.end(end) + vector_sum);
+                choice = choice.or(Best { ns, start: vectors.number, method: Method::Vector });
+                vectors = vectors.or(start);
+            }
+            before = choice.ns;
+            best.push(choice);
+        }
+        true
     }
 
     /// The dynamic program itself, with or without groups of either kind.
