@@ -83,8 +83,8 @@ impl Mapping {
         self.len == 0
     }
 
-    /// Enters the pages of a part, which begins at a page, into the process's tables, so that copies
-    /// need not fault them in one by one.
+    /// Enters the pages of a part, which begins at a page, into the process's tables (and what the
+    /// kernel maps around them), so that copies need not fault them in one by one.
     ///
     /// # Errors
     /// As madvise(2) with `MADV_POPULATE_READ`: `EINVAL` before Linux 5.14, `EFAULT` behind the end

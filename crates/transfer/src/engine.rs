@@ -45,7 +45,7 @@ pub enum Locking {
 
 /// What times an access.
 #[derive(Debug, Clone, Copy)]
-enum Clock {
+pub(crate) enum Clock {
     /// That on the wall.
     Wall,
     /// That of the thread, which stands still while others have the processor.
@@ -60,7 +60,7 @@ impl Clock {
         if waits || predicted_ns < PROCESSOR_CLOCK_NS { Clock::Wall } else { Clock::Processor }
     }
 
-    fn now_ns(self) -> f64 {
+    pub(crate) fn now_ns(self) -> f64 {
         let id = match self {
             Clock::Wall => ClockId::Monotonic,
             Clock::Processor => ClockId::ThreadCPUTime,

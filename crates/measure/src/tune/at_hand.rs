@@ -3,7 +3,6 @@
 
 use std::hint::black_box;
 use std::io::IoSliceMut;
-use std::time::Instant;
 
 use sieve::model::{CopyCost, MAP_PART_BYTES, RequestCost, Sample};
 use sieve::{Access, Profile, Run, copy};
@@ -13,6 +12,7 @@ use super::{
     ACCESS_BYTES_MAX, FitQuality, GROUP_SECONDS_MAX, GROUP_TURNS, MEMORY_BYTES, TURN_NS, TURNS,
     Tuner,
 };
+use crate::bench::Clock;
 use crate::bench::results::median;
 use crate::error::{Error, Result};
 use crate::fit::{self, Observation};
@@ -209,9 +209,9 @@ impl Tuner<'_, '_> {
             let offsets = (0..PARTS).map(|part| start + part * MAP_PART_BYTES);
             let pieces: Vec<_> = offsets.map(|offset| Piece { offset, len: 1 }).collect();
             let mut pass = || {
-                let began = Instant::now();
+                let began_s = Clock::Processor.now_s();
                 let done = target.read_mapped(&pieces, &mut out);
-                (done == Ok(pieces.len())).then(|| began.elapsed().as_nanos() as f64)
+                (done == Ok(pieces.len())).then(|| (Clock::Processor.now_s() - began_s) * 1e9)
             };
             let Some((first, again)) = pass().zip(pass()) else { return Ok(None) };
             times.push((first - again).max(0.0) / PARTS as f64);
