@@ -112,6 +112,7 @@ pub fn arm(method: Method) -> &'static str {
         Method::Each => "each block by itself",
         Method::Window => "window by window",
         Method::Vector => "vectored calls",
+        Method::Mapped => "from a mapping",
     }
 }
 
@@ -182,6 +183,7 @@ fn dominant(price: &Price) -> &'static str {
         (Method::Each, price.each_ns),
         (Method::Window, price.window_ns),
         (Method::Vector, price.vector_ns),
+        (Method::Mapped, price.mapped_ns),
     ];
     let largest = arms.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
     arm(largest.map_or(Method::Each, |(method, _)| method))

@@ -1,6 +1,6 @@
 //! What the cost model says of groups that somebody else has cut.
 
-use sieve::model::Extents;
+use sieve::model::{Extents, MAP_BLOCKS_MAX};
 use sieve::{Access, Adaptive, FileView, Group, Method, Profile, Request, aggregate};
 
 use crate::error::Result;
@@ -15,6 +15,8 @@ pub struct Price {
     pub window_ns: f64,
     /// In groups of [`Method::Vector`].
     pub vector_ns: f64,
+    /// In groups of [`Method::Mapped`].
+    pub mapped_ns: f64,
     /// Groups.
     pub groups: u64,
     /// Reads and writes; locks are not counted.
@@ -31,7 +33,7 @@ impl Price {
     /// Predicted nanoseconds.
     #[must_use]
     pub fn total_ns(&self) -> f64 {
-        self.each_ns + self.window_ns + self.vector_ns
+        self.each_ns + self.window_ns + self.vector_ns + self.mapped_ns
     }
 
     /// Bytes that are carried and wanted by nobody.
@@ -77,6 +79,13 @@ impl Price {
             data: group.data_len() as f64,
             blocks: blocks as f64,
         };
+        if group.method == Method::Mapped {
+            self.mapped_ns += profile.mapped_ns(&size);
+            self.blocks += blocks;
+            self.calls += blocks.div_ceil(MAP_BLOCKS_MAX);
+            self.carried_bytes += group.data_len();
+            return Ok(());
+        }
         // Around holes a write reads first.
         let turns = match request.access {
             Access::Read => 1,
@@ -84,7 +93,9 @@ impl Price {
         };
         match group.method {
             Method::Window => self.window_ns += profile.window_ns(&size, group.file_len(), &now),
-            Method::Vector | Method::Each => self.vector_ns += profile.vector_ns(&size, &now),
+            Method::Vector | Method::Each | Method::Mapped => {
+                self.vector_ns += profile.vector_ns(&size, &now)
+            }
         }
         self.blocks += blocks;
         self.calls += turns;

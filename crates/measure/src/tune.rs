@@ -14,7 +14,6 @@ mod at_hand;
 mod device;
 
 use std::ops::Range;
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -22,6 +21,7 @@ use sieve::model::RequestCost;
 use sieve::{Access, Profile};
 use transfer::{LocalFile, Target, read_full, write_full};
 
+use crate::bench::Clock;
 use crate::bench::local::Scratch;
 use crate::error::{Error, Result};
 use crate::pattern::Random;
@@ -76,7 +76,7 @@ impl<'a> LocalPlace<'a> {
     /// On this file.
     #[must_use]
     pub fn new(scratch: &'a Scratch) -> Self {
-        Self { scratch, file: LocalFile::new(scratch.file().as_fd()) }
+        Self { scratch, file: scratch.target() }
     }
 }
 
@@ -125,6 +125,9 @@ pub type Tell<'a> = &'a mut dyn FnMut(&'static str, f64) -> bool;
 struct Tuner<'a, 'b> {
     place: &'a dyn Place,
     tell: Tell<'b>,
+    /// What is at hand waits for nothing: there, the time in which other programs have the
+    /// processor does not count.
+    clock: Clock,
     /// Memory that accesses go through from end to end, as a program's own does: what is measured
     /// is not to be at hand in the processor's cache.
     buffer: Vec<u8>,
@@ -143,6 +146,7 @@ pub fn tune(place: &dyn Place, tell: Tell<'_>) -> Result<Tuned> {
     let mut tuner = Tuner {
         place,
         tell,
+        clock: Clock::Processor,
         buffer: vec![0x5a; MEMORY_BYTES],
         at: 0,
         random: Random::new(place.bytes()),
@@ -197,6 +201,10 @@ impl Tuner<'_, '_> {
         if let Some(lock_ns) = self.locks()? {
             profile.lock_ns = lock_ns;
         }
+        self.step("mappings", 0.73)?;
+        if let Some(fault_ns) = self.faults()? {
+            profile.map.fault_ns = fault_ns;
+        }
         if drops {
             self.step("reads behind the cache", 0.75)?;
             self.device(profile)?;
@@ -212,6 +220,7 @@ impl Tuner<'_, '_> {
     }
 
     fn service(&mut self, profile: &mut Profile) -> Result<()> {
+        self.clock = Clock::Wall;
         // Whatever it costs is told apart only into what each request and what each byte costs.
         let request = RequestCost { call_ns: 0.0, page_ns: 0.0, byte_ns: 0.0 };
         (profile.read, profile.write) = (request, request);
@@ -268,12 +277,12 @@ impl Tuner<'_, '_> {
         number: &mut u64,
         call: &mut dyn FnMut(&mut Self, u64) -> Result<()>,
     ) -> Result<f64> {
-        let start = Instant::now();
+        let start_s = self.clock.now_s();
         for _ in 0..count {
             call(self, *number)?;
             *number += 1;
         }
-        Ok(start.elapsed().as_nanos() as f64 / count as f64)
+        Ok((self.clock.now_s() - start_s) * 1e9 / count as f64)
     }
 
     /// The lower quartile of several turns.

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mpi::{Datatype, File, Flat, Info, Mpi};
 use rustix::fs::{FileType, OFlags, Stat};
 use sieve::Profile;
-use transfer::{Engine, Locking};
+use transfer::{Engine, FileMap, Locking};
 
 use crate::view::View;
 use crate::wish::{self, Wish};
@@ -53,6 +53,8 @@ pub(crate) struct Sieve {
     pub(crate) fd: OwnedFd,
     pub(crate) engine: Engine,
     pub(crate) buffer: Vec<u8>,
+    /// What of the file is mapped.
+    pub(crate) map: FileMap,
 }
 
 static FILES: Mutex<Option<HashMap<File, Arc<OpenFile>>>> = Mutex::new(None);
@@ -186,6 +188,7 @@ impl OpenFile {
             fd,
             engine: engine.locking(locking),
             buffer: Vec::new(),
+            map: FileMap::new(),
         });
     }
 

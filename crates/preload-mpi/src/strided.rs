@@ -233,8 +233,8 @@ unsafe fn read(sieve: &mut Sieve, view: &View, start: u64, memory: &Memory) -> O
 }
 
 fn read_into(sieve: &mut Sieve, view: &View, start: u64, out: &mut [u8]) -> Option<u64> {
-    let Sieve { fd, engine, buffer } = sieve;
-    let target = LocalFile::private(fd.as_fd());
+    let Sieve { fd, engine, buffer, map } = sieve;
+    let target = LocalFile::private(fd.as_fd()).keeping(map);
     let mut done = 0;
     while done < out.len() {
         let at = start.checked_add(done as u64)?;
@@ -267,8 +267,8 @@ unsafe fn write(sieve: &mut Sieve, view: &View, start: u64, memory: &Memory) -> 
 
 /// Writes all, or nothing that counts.
 fn write_from(sieve: &mut Sieve, view: &View, start: u64, data: &[u8]) -> Option<u64> {
-    let Sieve { fd, engine, buffer } = sieve;
-    let target = LocalFile::private(fd.as_fd());
+    let Sieve { fd, engine, buffer, map } = sieve;
+    let target = LocalFile::private(fd.as_fd()).keeping(map);
     let mut done = 0;
     while done < data.len() {
         let at = start.checked_add(done as u64)?;

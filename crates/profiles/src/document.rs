@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 use sieve::Profile;
-use sieve::model::{CopyCost, Device, RequestCost};
+use sieve::model::{CopyCost, Device, MapCost, RequestCost};
 
 use crate::error::{Error, Result};
 
@@ -49,6 +49,7 @@ impl Stored {
     }
 }
 
+/// Single figures first, then the parts of the model: TOML wants it so.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
@@ -59,60 +60,20 @@ struct Document {
     page_bytes: u64,
     vector_entry_ns: f64,
     lock_ns: f64,
-    read: Request,
-    write: Request,
-    copy: Copy,
-    device: Beyond,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Request {
-    call_ns: f64,
-    page_ns: f64,
-    byte_ns: f64,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Copy {
-    block_ns: f64,
-    byte_ns: f64,
-    far_byte_ns: f64,
-    cache_bytes: u64,
-}
-
-#[derive(Debug, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Beyond {
-    latency_ns: f64,
-    byte_ns: f64,
-    in_flight_max: u32,
-    unit_bytes: u64,
-    read_ahead_bytes: u64,
-    servers: u32,
-    stripe_bytes: u64,
-    write_behind: bool,
-}
-
-impl From<RequestCost> for Request {
-    fn from(RequestCost { call_ns, page_ns, byte_ns }: RequestCost) -> Self {
-        Self { call_ns, page_ns, byte_ns }
-    }
-}
-
-impl From<Request> for RequestCost {
-    fn from(Request { call_ns, page_ns, byte_ns }: Request) -> Self {
-        Self { call_ns, page_ns, byte_ns }
-    }
+    read: RequestCost,
+    write: RequestCost,
+    copy: CopyCost,
+    /// Older files have none.
+    #[serde(default)]
+    map: MapCost,
+    device: Device,
 }
 
 impl From<&Stored> for Document {
     fn from(stored: &Stored) -> Self {
         // Destructured, so that a new parameter cannot be forgotten here.
-        let Profile { read, write, device, copy, vector_entry_ns, lock_ns, page_bytes } =
+        let Profile { read, write, device, copy, map, vector_entry_ns, lock_ns, page_bytes } =
             stored.profile;
-        let CopyCost { block_ns, byte_ns, far_byte_ns, cache_bytes } = copy;
         Self {
             place: stored.place.clone(),
             measured: stored.measured.clone(),
@@ -120,81 +81,23 @@ impl From<&Stored> for Document {
             page_bytes,
             vector_entry_ns,
             lock_ns,
-            read: read.into(),
-            write: write.into(),
-            copy: Copy { block_ns, byte_ns, far_byte_ns, cache_bytes },
-            device: Beyond::from(device),
-        }
-    }
-}
-
-impl From<Device> for Beyond {
-    fn from(device: Device) -> Self {
-        let Device {
-            latency_ns,
-            byte_ns,
-            in_flight_max,
-            unit_bytes,
-            read_ahead_bytes,
-            servers,
-            stripe_bytes,
-            write_behind,
-        } = device;
-        Self {
-            latency_ns,
-            byte_ns,
-            in_flight_max,
-            unit_bytes,
-            read_ahead_bytes,
-            servers,
-            stripe_bytes,
-            write_behind,
-        }
-    }
-}
-
-impl From<Beyond> for Device {
-    fn from(beyond: Beyond) -> Self {
-        let Beyond {
-            latency_ns,
-            byte_ns,
-            in_flight_max,
-            unit_bytes,
-            read_ahead_bytes,
-            servers,
-            stripe_bytes,
-            write_behind,
-        } = beyond;
-        Self {
-            latency_ns,
-            byte_ns,
-            in_flight_max,
-            unit_bytes,
-            read_ahead_bytes,
-            servers,
-            stripe_bytes,
-            write_behind,
+            read,
+            write,
+            copy,
+            map,
+            device,
         }
     }
 }
 
 impl From<Document> for Stored {
     fn from(document: Document) -> Self {
-        let Copy { block_ns, byte_ns, far_byte_ns, cache_bytes } = document.copy;
-        Self {
-            profile: Profile {
-                read: document.read.into(),
-                write: document.write.into(),
-                device: document.device.into(),
-                copy: CopyCost { block_ns, byte_ns, far_byte_ns, cache_bytes },
-                vector_entry_ns: document.vector_entry_ns,
-                lock_ns: document.lock_ns,
-                page_bytes: document.page_bytes,
-            },
-            place: document.place,
-            measured: document.measured,
-            warnings: document.warnings,
-        }
+        let Document { place, measured, warnings, page_bytes, vector_entry_ns, lock_ns, .. } =
+            document;
+        let Document { read, write, copy, map, device, .. } = document;
+        let profile =
+            Profile { read, write, device, copy, map, vector_entry_ns, lock_ns, page_bytes };
+        Self { profile, place, measured, warnings }
     }
 }
 
@@ -215,6 +118,16 @@ mod tests {
     fn a_file_reads_back_as_it_was() {
         let text = stored().to_text();
         assert_eq!(Stored::parse(&text, Path::new("f")).unwrap(), stored());
+    }
+
+    #[test]
+    fn a_file_from_before_there_were_mappings_is_read() {
+        let text = stored().to_text();
+        let (before, map) = text.split_once("[map]").unwrap();
+        let (_, behind) = map.split_once("\n\n").unwrap();
+        let old = format!("{before}{behind}");
+        assert!(!old.contains("fault_ns"), "{old}");
+        assert_eq!(Stored::parse(&old, Path::new("f")).unwrap(), stored());
     }
 
     #[test]

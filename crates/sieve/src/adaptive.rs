@@ -11,7 +11,9 @@ pub use learn::{Corrections, Factors, Shape};
 use crate::error::Result;
 use crate::group::Method;
 use crate::model::{Profile, Warmth};
-use crate::plan::{Candidate, Cost, IntervalPlanner, PlannedGroups, Request, Strategy, candidates};
+use crate::plan::{
+    Candidate, Cost, IntervalPlanner, PlannedGroups, Request, Row, Strategy, candidates,
+};
 use crate::view::FileView;
 
 /// How long the part of a request is that one plan covers, in predicted nanoseconds: short enough
@@ -30,7 +32,8 @@ const COLD_FACTOR: f64 = 10.0;
 /// that are farther apart than that have not been found wrong.
 const TRIAL_FACTOR: f64 = 1.8;
 
-/// A trial must leave enough to be won: the rest of the request is at least so many trials long.
+/// A trial must leave enough to be won: the rest of the request is at least so many trials long. Or
+/// else what was done on such patterns since the last trial is: it will go on so.
 const TRIALS_MIN: f64 = 12.0;
 
 impl Shape {
@@ -47,6 +50,8 @@ pub struct Prediction {
     pub shape: Shape,
     /// By the model alone.
     pub model: Cost,
+    /// What of it is done once, besides: parts of a mapping that are touched for the first time.
+    pub first_ns: f64,
     /// With the corrections that are known so far, in nanoseconds.
     pub corrected_ns: f64,
     /// Whether the plan is a trial of a method that is not expected to be the best.
@@ -67,6 +72,29 @@ pub struct Plan<'a> {
     pub in_flight: u32,
     /// What it is expected to cost.
     pub prediction: Prediction,
+    /// By how much the credit of the file's mapping changes when it is carried out: it grows by what
+    /// is lost for parts not having been touched before, and is spent on touching them. So no more
+    /// is ever spent on that than was lost, and no more is lost than it would have cost.
+    pub credit_ns: f64,
+}
+
+/// A candidate and what is expected of it.
+#[derive(Debug, Clone, Copy)]
+struct Choice<'c> {
+    candidate: &'c Candidate,
+    /// What it takes, but for what is done once.
+    again_ns: f64,
+    /// By what it is compared with others.
+    price_ns: f64,
+    is_trial: bool,
+    /// As in [`Plan::credit_ns`].
+    credit_ns: f64,
+}
+
+impl Choice<'_> {
+    fn method(&self) -> Method {
+        self.candidate.strategy.method
+    }
 }
 
 /// Plans accesses by a cost model, and corrects the model.
@@ -114,6 +142,13 @@ impl Adaptive {
     /// # Errors
     /// As [`FileView::runs`].
     pub fn plan<'a>(&mut self, view: &'a FileView, request: &Request) -> Result<Plan<'a>> {
+        let wanted = request.data.end - request.data.start;
+        let piece = view.runs(request.data.start, wanted)?.peek(wanted);
+        if piece.is_some_and(|piece| piece.len == wanted) {
+            // Whatever the pattern, this is one block of it, or a part.
+            let all = candidates(&self.profile, request, wanted, &[], 0);
+            return self.regular(view, request, Shape::new(request, wanted, 0), &all, u64::MAX);
+        }
         match view.closed_form() {
             Some((block, levels, tail)) => {
                 let all = candidates(&self.profile, request, block, &levels, tail);
@@ -131,34 +166,49 @@ impl Adaptive {
         self.corrections.observe(prediction, measured_ns);
     }
 
-    /// The best candidate, unless another deserves a trial; and its expected time.
-    fn choose<'c>(&self, shape: &Shape, all: &'c [Candidate]) -> (&'c Candidate, f64, bool) {
+    /// The best candidate, unless another deserves a trial.
+    fn choose<'c>(&self, shape: &Shape, request: &Request, all: &'c [Candidate]) -> Choice<'c> {
         let factors = self.corrections.factors(shape);
+        let credit_ns = request.mapped.map_or(0.0, |mapped| mapped.credit_ns as f64);
         let priced = all.iter().map(|candidate| {
             let Strategy { method, in_flight, .. } = candidate.strategy;
-            (candidate, candidate.cost.total_ns() * factors.of(method, in_flight))
+            let again_ns = candidate.cost.total_ns() * factors.of(method, in_flight);
+            // What was lost already is not lost again.
+            let price_ns = again_ns + (candidate.first_ns - credit_ns).max(0.0);
+            Choice { candidate, again_ns, price_ns, is_trial: false, credit_ns: 0.0 }
         });
-        let by_price = |a: &(_, f64), b: &(_, f64)| a.1.total_cmp(&b.1);
-        let (best, best_ns) = priced.clone().min_by(by_price).expect("there is always one");
-        if self.steady || best_ns < shape.pace() * TRIAL_NS * TRIALS_MIN {
-            return (best, best_ns, false);
+        let by_price = |a: &Choice<'_>, b: &Choice<'_>| a.price_ns.total_cmp(&b.price_ns);
+        let best = priced.clone().min_by(by_price).expect("there is always one");
+        let mapped = priced.clone().find(|choice| choice.method() == Method::Mapped);
+        let mut chosen = best;
+        if !self.steady {
+            let untried_ns = self.corrections.untried_ns(shape);
+            let trial_ns = shape.pace() * TRIAL_NS;
+            let due = priced.filter(|choice| {
+                let is_short = trial_ns * TRIALS_MIN <= best.price_ns
+                    || choice.price_ns.min(trial_ns) * TRIALS_MIN <= untried_ns;
+                let (method, in_flight) = (choice.method(), choice.candidate.strategy.in_flight);
+                let hope = if self.corrections.has_seen(shape, method, in_flight) {
+                    choice.price_ns
+                } else {
+                    // What is known of the method on other patterns may not hold for this one.
+                    choice.price_ns.min(choice.candidate.total_ns())
+                };
+                (method, in_flight > 1) != (best.method(), best.candidate.strategy.in_flight > 1)
+                    && is_short
+                    && hope < best.price_ns * TRIAL_FACTOR
+                    && self.corrections.is_due(shape, method, in_flight)
+            });
+            if let Some(other) = due.min_by(by_price) {
+                chosen = Choice { is_trial: true, ..other };
+            }
         }
-        let due = priced.filter(|(candidate, ns)| {
-            let Strategy { method, in_flight, .. } = candidate.strategy;
-            let hope = if self.corrections.has_seen(shape, method, in_flight) {
-                *ns
-            } else {
-                // What is known of the method on other patterns may not hold for this one.
-                ns.min(candidate.cost.total_ns())
-            };
-            (method, in_flight > 1) != (best.strategy.method, best.strategy.in_flight > 1)
-                && hope < best_ns * TRIAL_FACTOR
-                && self.corrections.is_due(shape, method, in_flight)
-        });
-        match due.min_by(by_price) {
-            Some((other, ns)) => (other, ns, true),
-            None => (best, best_ns, false),
-        }
+        chosen.credit_ns = match mapped {
+            _ if chosen.method() == Method::Mapped => -credit_ns.min(chosen.candidate.first_ns),
+            Some(mapped) => (chosen.again_ns - mapped.again_ns).max(0.0),
+            None => 0.0,
+        };
+        chosen
     }
 
     fn regular<'a>(
@@ -169,7 +219,9 @@ impl Adaptive {
         all: &[Candidate],
         block: u64,
     ) -> Result<Plan<'a>> {
-        let (chosen, ns, is_trial) = self.choose(&shape, all);
+        let chosen = self.choose(&shape, request, all);
+        let (is_trial, first_ns) = (chosen.is_trial, chosen.candidate.first_ns);
+        let ns = chosen.again_ns + first_ns;
         let wanted = request.data.end - request.data.start;
         let slice_ns = shape.pace() * if is_trial { TRIAL_NS } else { SLICE_NS };
         let share = slice_ns / ns.max(1.0);
@@ -184,15 +236,16 @@ impl Adaptive {
         }
         let data = request.data.start..request.data.start + data_len;
         let part = data_len as f64 / wanted as f64;
-        let strategy = chosen.strategy;
-        let model = Cost::of(strategy.method, chosen.cost.total_ns() * part);
+        let strategy = chosen.candidate.strategy;
+        let model = Cost::of(strategy.method, chosen.candidate.cost.total_ns() * part);
         let in_flight = strategy.in_flight;
-        let corrected_ns = ns * part;
+        let (corrected_ns, first_ns) = (ns * part, first_ns * part);
         Ok(Plan {
             data_len,
             groups: PlannedGroups::Strategy(strategy.groups(view, data)?),
             in_flight,
-            prediction: Prediction { shape, model, corrected_ns, is_trial, in_flight },
+            prediction: Prediction { shape, model, first_ns, corrected_ns, is_trial, in_flight },
+            credit_ns: chosen.credit_ns * part,
         })
     }
 
@@ -204,20 +257,24 @@ impl Adaptive {
         let shape = Shape::new(request, block, view.extent() / tuples - block);
         let factors = self.corrections.factors(&shape);
         let weigh = |method: Method| factors.of(method, in_flight);
-        let (groups, corrected) = self.rows.plan(view, &self.profile, request, in_flight, weigh)?;
+        let row = self.rows.plan(view, &self.profile, request, in_flight, weigh)?;
+        let Row { groups, cost: corrected, first_ns, credit_ns } = row;
         // What the model alone says of the same groups.
         let model = Cost {
             each_ns: corrected.each_ns / weigh(Method::Each),
             window_ns: corrected.window_ns / weigh(Method::Window),
             vector_ns: corrected.vector_ns / weigh(Method::Vector),
+            mapped_ns: corrected.mapped_ns / weigh(Method::Mapped),
         };
         let end = groups.last().map_or(request.data.end, |group| group.data.end);
-        let corrected_ns = corrected.total_ns();
+        let corrected_ns = corrected.total_ns() + first_ns;
+        let is_trial = false;
         Ok(Plan {
             data_len: end - request.data.start,
             groups: PlannedGroups::Listed(groups.into_iter()),
             in_flight,
-            prediction: Prediction { shape, model, corrected_ns, is_trial: false, in_flight },
+            prediction: Prediction { shape, model, first_ns, corrected_ns, is_trial, in_flight },
+            credit_ns,
         })
     }
 }

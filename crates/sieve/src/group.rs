@@ -22,6 +22,9 @@ pub enum Method {
     /// One call for all of it that names a place in memory for every block, and the buffer for
     /// every hole (`preadv`, `pwritev`): no block is copied twice.
     Vector,
+    /// Blocks straight between a mapping of the file and the program's memory, many with each call:
+    /// no hole is carried.
+    Mapped,
 }
 
 /// Blocks that follow each other in a view and are reached together.

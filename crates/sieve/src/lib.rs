@@ -16,8 +16,8 @@
 //!    [`Adaptive`], which weighs with a [`Profile`] what each way would cost: a
 //!    [`Strategy`] for a whole regular pattern, the cheapest cut of a row of blocks
 //!    ([`plan::IntervalPlanner`]) for others.
-//! 4. Each group names a [`Method`]: every block by its own call; one window through a buffer; or
-//!    one vectored call. An executor carries it out. With [`Runs::next_within`] it
+//! 4. Each group names a [`Method`]: every block by its own call; one window through a buffer;
+//!    one vectored call; or copies between memory and a mapping. An executor carries it out. With [`Runs::next_within`] it
 //!    walks the blocks of the group, [`copy`] moves them between window and memory.
 //! 5. The executor tells [`Adaptive::observe`] how long it took; the next plan knows better.
 //!

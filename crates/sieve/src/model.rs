@@ -9,6 +9,11 @@ use crate::group::{Access, Method};
 
 /// What one request costs whoever makes it, wherever the data is. All times are in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct RequestCost {
     /// Whatever its size: the system call, the file system's own work.
     pub call_ns: f64,
@@ -21,6 +26,11 @@ pub struct RequestCost {
 /// What stands behind the page cache, or at the other end of a network. All of it is free while
 /// the data is at hand already.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct Device {
     /// From asking to the first byte, in nanoseconds: network, file system, seek.
     pub latency_ns: f64,
@@ -44,6 +54,11 @@ pub struct Device {
 
 /// What copying costs in the process itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
 pub struct CopyCost {
     /// For each block, in nanoseconds.
     pub block_ns: f64,
@@ -54,6 +69,41 @@ pub struct CopyCost {
     /// How large a buffer may be to fit, in bytes.
     pub cache_bytes: u64,
 }
+
+/// What copying between the program's memory and a mapping of a file costs, while its data is at
+/// hand. All times are in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize, serde::Deserialize),
+    serde(deny_unknown_fields)
+)]
+pub struct MapCost {
+    /// For each call, which takes so many blocks.
+    pub call_ns: f64,
+    /// For each block.
+    pub block_ns: f64,
+    /// For each page of the file that it touches: what the processor has to look up.
+    pub page_ns: f64,
+    /// For each byte.
+    pub byte_ns: f64,
+    /// For each part of the file ([`MAP_PART_BYTES`]) that is touched for the first time.
+    pub fault_ns: f64,
+}
+
+impl Default for MapCost {
+    /// For pages of 4 KiB on current hardware.
+    fn default() -> Self {
+        Self { call_ns: 500.0, block_ns: 25.0, page_ns: 80.0, byte_ns: 0.06, fault_ns: 1_500.0 }
+    }
+}
+
+/// How much of a mapped file is entered into the process's tables at a time, in bytes: as much as
+/// Linux maps around a fault (`fault_around_bytes`).
+pub const MAP_PART_BYTES: u64 = 64 << 10;
+
+/// How many blocks one call copies from or to a mapping: `UIO_MAXIOV`, readv(2).
+pub const MAP_BLOCKS_MAX: u64 = 1024;
 
 /// All parameters of the cost model, for one place where files are.
 ///
@@ -71,6 +121,8 @@ pub struct Profile {
     pub device: Device,
     /// Copying.
     pub copy: CopyCost,
+    /// Copying from and to a mapping, where there is one.
+    pub map: MapCost,
     /// For each place in memory that a vectored call names, in nanoseconds.
     pub vector_entry_ns: f64,
     /// A lock of a range and its release, in nanoseconds.
@@ -102,6 +154,7 @@ impl Default for Profile {
                 far_byte_ns: 0.065,
                 cache_bytes: 512 << 10,
             },
+            map: MapCost::default(),
             vector_entry_ns: 20.0,
             lock_ns: 2_000.0,
             page_bytes: 4096,
@@ -138,6 +191,11 @@ impl Profile {
             ("copy.block_ns", self.copy.block_ns),
             ("copy.byte_ns", self.copy.byte_ns),
             ("copy.far_byte_ns", self.copy.far_byte_ns),
+            ("map.call_ns", self.map.call_ns),
+            ("map.block_ns", self.map.block_ns),
+            ("map.page_ns", self.map.page_ns),
+            ("map.byte_ns", self.map.byte_ns),
+            ("map.fault_ns", self.map.fault_ns),
             ("vector_entry_ns", self.vector_entry_ns),
             ("lock_ns", self.lock_ns),
         ];
@@ -315,7 +373,24 @@ impl Profile {
             }
             Method::Window => self.window_ns(size, window_bytes, now),
             Method::Vector => self.vector_ns(size, now),
+            Method::Mapped => self.mapped_ns(size),
         }
+    }
+
+    /// Nanoseconds for blocks that are copied from or to a mapping all of whose parts have been
+    /// touched before.
+    #[must_use]
+    pub fn mapped_ns(&self, size: &Extents) -> f64 {
+        let calls = (size.blocks / MAP_BLOCKS_MAX as f64).max(1.0);
+        calls * self.map.call_ns + self.mapped_blocks_ns(size)
+    }
+
+    /// The same without what the calls cost.
+    fn mapped_blocks_ns(&self, size: &Extents) -> f64 {
+        let page = self.page_bytes as f64;
+        // No more pages than there are, and no more than the blocks touch.
+        let pages = (size.blocks + size.data / page).min(size.file / page);
+        size.blocks * self.map.block_ns + pages * self.map.page_ns + size.data * self.map.byte_ns
     }
 
     /// Nanoseconds for a group that one vectored call carries.

@@ -6,16 +6,37 @@ mod strategy;
 
 use std::ops::Range;
 
-pub use interval::IntervalPlanner;
+pub use interval::{IntervalPlanner, Row};
 pub use regular::{Candidate, candidates};
 pub use strategy::{Strategy, StrategyGroups};
 
 use crate::group::{Access, Group, Method};
-use crate::model::{Circumstances, Warmth};
+use crate::model::{Circumstances, MAP_PART_BYTES, Warmth};
 
 /// How many blocks one vectored call may have: with the holes between them one entry less than
 /// twice as many, of which Linux takes 1024 (`UIO_MAXIOV`, readv(2)).
 pub const VECTOR_BLOCKS_MAX: u64 = 512;
+
+/// What a planner has to know of a mapping of the file that the access is to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mapped {
+    /// How many parts ([`MAP_PART_BYTES`](crate::model::MAP_PART_BYTES)) what is wanted spans.
+    pub parts: u64,
+    /// How many of them have not been touched yet.
+    pub fresh: u64,
+    /// How much may be spent on touching them, in nanoseconds: what was lost so far by not having
+    /// done so ([`Plan::credit_ns`](crate::Plan::credit_ns)).
+    pub credit_ns: u64,
+}
+
+impl Mapped {
+    /// How many parts are touched for the first time by `blocks` of `block` bytes.
+    #[must_use]
+    pub fn first_touched(&self, blocks: f64, block: f64) -> f64 {
+        let touched = blocks * (1.0 + block / MAP_PART_BYTES as f64);
+        touched.min(self.parts as f64) * self.fresh as f64 / self.parts.max(1) as f64
+    }
+}
 
 /// What a planner has to know of an access.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +58,8 @@ pub struct Request {
     /// Whether what will be wanted can be announced, and is then fetched while something else is
     /// carried. Requests that are under way together otherwise need memory each.
     pub announced: bool,
+    /// The mapping through which blocks can be copied, where there is one.
+    pub mapped: Option<Mapped>,
 }
 
 impl Request {
@@ -52,6 +75,7 @@ impl Request {
             readable: true,
             vectored: true,
             announced: false,
+            mapped: None,
         }
     }
 
@@ -78,6 +102,8 @@ pub struct Cost {
     pub window_ns: f64,
     /// In groups of [`Method::Vector`].
     pub vector_ns: f64,
+    /// In groups of [`Method::Mapped`].
+    pub mapped_ns: f64,
 }
 
 impl Cost {
@@ -94,13 +120,14 @@ impl Cost {
             Method::Each => &mut self.each_ns,
             Method::Window => &mut self.window_ns,
             Method::Vector => &mut self.vector_ns,
+            Method::Mapped => &mut self.mapped_ns,
         }
     }
 
     /// The sum.
     #[must_use]
     pub fn total_ns(&self) -> f64 {
-        self.each_ns + self.window_ns + self.vector_ns
+        self.each_ns + self.window_ns + self.vector_ns + self.mapped_ns
     }
 
     /// The method with the largest share, and that share, 0 to 1.
@@ -110,9 +137,10 @@ impl Cost {
             (Method::Each, self.each_ns),
             (Method::Window, self.window_ns),
             (Method::Vector, self.vector_ns),
+            (Method::Mapped, self.mapped_ns),
         ];
         let (method, ns) =
-            shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("three methods");
+            shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).expect("four methods");
         (method, if ns > 0.0 { ns / self.total_ns() } else { 1.0 })
     }
 }

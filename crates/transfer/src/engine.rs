@@ -1,12 +1,14 @@
 //! One access from the call to the last byte: plan, carry out, learn.
 
-use std::time::Instant;
+use std::ops::Range;
 
+use rustix::time::{ClockId, clock_gettime};
 use sieve::aggregate::{self, Aggregate, Extent, FileSystem, Naive, Romio, ScanFile, SimplePm};
+use sieve::plan::Mapped;
 use sieve::{Access, Adaptive, FileView, Plan, Profile, Request, Warmth};
 
 use crate::error::Result;
-use crate::read::{Progress, Reader};
+use crate::read::{MAPPED_BLOCK_MIN, Progress, Reader};
 use crate::target::Target;
 use crate::write::Writer;
 
@@ -17,6 +19,12 @@ const PROBE_NS: f64 = 10_000.0;
 /// than they teach; and of how many one is.
 const OBSERVE_NS: f64 = 4_000.0;
 const OBSERVE_ONE_OF: u32 = 8;
+
+/// Predicted nanoseconds from which on the thread's own clock is asked, which is a system call.
+const PROCESSOR_CLOCK_NS: f64 = 20_000.0;
+
+/// Fewer small blocks are not worth the question whether they can be copied from a mapping.
+const MAPPED_BLOCKS_MIN: u64 = 8;
 
 /// What is locked while bytes are read in order to be written back.
 ///
@@ -33,6 +41,33 @@ pub enum Locking {
     /// Also blocks that are written by themselves, together, by a lock that only windows of others
     /// exclude. Then nothing is lost whoever writes what, as long as all do so.
     All,
+}
+
+/// What times an access.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Clock {
+    /// That on the wall.
+    Wall,
+    /// That of the thread, which stands still while others have the processor.
+    Processor,
+}
+
+impl Clock {
+    /// A read of what is at hand waits for nothing, so that all the time in which it was not running
+    /// is other programs'. A write may have to wait, for locks and for pages to be written out.
+    fn of(request: &Request, predicted_ns: f64) -> Self {
+        let waits = request.access == Access::Write || request.warmth == Warmth::Cold;
+        if waits || predicted_ns < PROCESSOR_CLOCK_NS { Clock::Wall } else { Clock::Processor }
+    }
+
+    pub(crate) fn now_ns(self) -> f64 {
+        let id = match self {
+            Clock::Wall => ClockId::Monotonic,
+            Clock::Processor => ClockId::ThreadCPUTime,
+        };
+        let now = clock_gettime(id);
+        now.tv_sec as f64 * 1e9 + now.tv_nsec as f64
+    }
 }
 
 /// Who decides what is reached together.
@@ -170,21 +205,25 @@ impl Engine {
                 );
                 read_groups(groups?, &mut reader)
             }
-            // A single block leaves nothing to decide.
-            Planner::Adaptive(_) if reader.is_one_block() => reader.one_block().map(|_| ()),
             Planner::Adaptive(adaptive) => {
-                let request = request(target, Access::Read, offset, len, buffer_bytes);
-                drive(adaptive, target, view, request, &mut self.plans, |plan| {
-                    if plan.in_flight > 1 {
-                        return reader.batch(&mut plan.groups, plan.in_flight);
-                    }
-                    for group in &mut plan.groups {
-                        if reader.group(&group)? == Progress::Ended {
-                            return Ok(Progress::Ended);
+                let is_one_block = reader.is_one_block();
+                let request = request(target, view, Access::Read, offset, len, buffer_bytes);
+                // A single block leaves nothing to decide, unless there is a mapping.
+                if is_one_block && request.mapped.is_none() {
+                    reader.one_block().map(|_| ())
+                } else {
+                    drive(adaptive, target, view, request, &mut self.plans, |plan| {
+                        if plan.in_flight > 1 {
+                            return reader.batch(&mut plan.groups, plan.in_flight);
                         }
-                    }
-                    Ok(Progress::Going)
-                })
+                        for group in &mut plan.groups {
+                            if reader.group(&group)? == Progress::Ended {
+                                return Ok(Progress::Ended);
+                            }
+                        }
+                        Ok(Progress::Going)
+                    })
+                }
             }
         };
         match result {
@@ -228,16 +267,20 @@ impl Engine {
                 );
                 write_groups(groups?, &mut writer)
             }
-            Planner::Adaptive(_) if writer.is_one_block() => writer.one_block(),
             Planner::Adaptive(adaptive) => {
-                let mut request = request(target, Access::Write, offset, len, buffer_bytes);
+                let is_one_block = writer.is_one_block();
+                let mut request = request(target, view, Access::Write, offset, len, buffer_bytes);
                 request.locked = self.locking != Locking::SingleWriter;
-                drive(adaptive, target, view, request, &mut self.plans, |plan| {
-                    for group in &mut plan.groups {
-                        writer.group(&group, plan.in_flight)?;
-                    }
-                    Ok(Progress::Going)
-                })
+                if is_one_block && request.mapped.is_none() {
+                    writer.one_block()
+                } else {
+                    drive(adaptive, target, view, request, &mut self.plans, |plan| {
+                        for group in &mut plan.groups {
+                            writer.group(&group, plan.in_flight)?;
+                        }
+                        Ok(Progress::Going)
+                    })
+                }
             }
         };
         match result {
@@ -271,17 +314,30 @@ fn write_groups<T: Target + ?Sized>(
 
 fn request<T: Target + ?Sized>(
     target: &T,
+    view: &FileView,
     access: Access,
     offset: u64,
     len: u64,
     buffer_bytes: u64,
 ) -> Request {
+    let request = Request::new(access, offset..offset + len, buffer_bytes);
     Request {
         readable: access == Access::Read || target.is_readable(),
         vectored: target.is_vectored(),
         announced: access == Access::Read && target.announces(),
-        ..Request::new(access, offset..offset + len, buffer_bytes)
+        mapped: mapped(target, view, &request),
+        ..request
     }
+}
+
+/// The mapping through which a request may go, if it is large enough for that to be a question.
+fn mapped<T: Target + ?Sized>(target: &T, view: &FileView, request: &Request) -> Option<Mapped> {
+    let Range { start, end } = request.data;
+    let block = view.size() / view.tuple_count().max(1);
+    if end - start < MAPPED_BLOCK_MIN && (end - start) / block.max(1) < MAPPED_BLOCKS_MIN {
+        return None;
+    }
+    target.mapped(view.span(start, end - start).ok()?, request.access)
 }
 
 /// Plans part after part of a request, has each carried out, and tells the planner how long it
@@ -308,15 +364,20 @@ fn drive<T: Target + ?Sized>(
         *plans = plans.wrapping_add(1);
         let is_worth_it =
             plan.prediction.corrected_ns > OBSERVE_NS || plans.is_multiple_of(OBSERVE_ONE_OF);
-        let start = is_worth_it.then(Instant::now);
+        let clock = Clock::of(&request, plan.prediction.corrected_ns);
+        let start_ns = is_worth_it.then(|| clock.now_ns());
         let progress = carry_out(&mut plan)?;
         if progress == Progress::Ended {
             break;
         }
-        if let Some(start) = start {
-            adaptive.observe(&plan.prediction, start.elapsed().as_nanos() as f64);
+        if let Some(start_ns) = start_ns {
+            adaptive.observe(&plan.prediction, clock.now_ns() - start_ns);
         }
+        target.credit(plan.credit_ns);
         request.data.start += plan.data_len;
+        if request.mapped.is_some() && !request.data.is_empty() {
+            request.mapped = mapped(target, view, &request);
+        }
     }
     Ok(())
 }

@@ -9,7 +9,8 @@
 //!    adaptive planner plans one slice of it at a time, for data that is at hand or for data that is
 //!    not, as [`Target::warmth`] says.
 //! 3. Each group is carried out by its method: blocks by themselves, straight to the caller's
-//!    memory; a window through the buffer; one vectored call. Where several requests may be under
+//!    memory; a window through the buffer; one vectored call; copies between the caller's memory and
+//!    a mapping of the file that is kept ([`FileMap`]). Where several requests may be under
 //!    way together, as many as fit are handed to [`Target::read_batch`] at once.
 //! 4. A write around holes locks the window ([`Locking`]), reads it, puts the blocks into it and
 //!    writes it back from the first wanted byte to the last.
@@ -28,6 +29,7 @@
 mod engine;
 mod error;
 mod local;
+mod map;
 mod ranges;
 mod read;
 mod target;
@@ -37,4 +39,5 @@ mod write;
 pub use engine::{Engine, Locking, Planner};
 pub use error::{Error, Result};
 pub use local::LocalFile;
-pub use target::{LockKind, ReadRequest, Target, WriteRequest, read_full, write_full};
+pub use map::FileMap;
+pub use target::{LockKind, Piece, ReadRequest, Target, WriteRequest, read_full, write_full};

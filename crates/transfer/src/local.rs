@@ -10,11 +10,13 @@ use nix::fcntl::FcntlArg;
 use nix::libc::c_int;
 use rustix::fs::{Advice, OFlags};
 use rustix::io::{Errno, ReadWriteFlags};
+use sieve::plan::Mapped;
 use sieve::{Access, Warmth};
 
 use crate::error::{Error, Result};
+use crate::map::FileMap;
 use crate::ranges::{self, Identity};
-use crate::target::{LockKind, Target, WriteRequest, write_full};
+use crate::target::{LockKind, Piece, Target, WriteRequest, write_full};
 
 /// In how many parts a range is cut to see which of their ends are in the page cache. Each look costs
 /// about as much as a small read.
@@ -32,6 +34,8 @@ pub struct LocalFile<'fd> {
     identity: OnceCell<Identity>,
     /// The file system has said that it cannot tell what is at hand.
     is_mute: Cell<bool>,
+    /// What of it is mapped, where somebody keeps that.
+    map: Option<&'fd FileMap>,
 }
 
 impl<'fd> LocalFile<'fd> {
@@ -44,6 +48,7 @@ impl<'fd> LocalFile<'fd> {
             flags: OnceCell::new(),
             identity: OnceCell::new(),
             is_mute: Cell::new(false),
+            map: None,
         }
     }
 
@@ -52,6 +57,13 @@ impl<'fd> LocalFile<'fd> {
     #[must_use]
     pub fn private(fd: BorrowedFd<'fd>) -> Self {
         Self { is_private: true, ..Self::new(fd) }
+    }
+
+    /// The same, and what pays to be mapped is mapped: `map` is kept by the caller as long as the
+    /// file is open. One that is kept for another file is no harm but for its being lost.
+    #[must_use]
+    pub fn keeping(self, map: &'fd FileMap) -> Self {
+        Self { map: Some(map), ..self }
     }
 
     /// How it was opened. A descriptor that is none answers as if it were for reading only: the
@@ -158,6 +170,24 @@ impl Target for LocalFile<'_> {
         if let Some(len) = NonZeroU64::new(file.end.saturating_sub(file.start)) {
             let _ = rustix::fs::fadvise(self.fd, file.start, Some(len), Advice::WillNeed);
         }
+    }
+
+    fn mapped(&self, file: Range<u64>, access: Access) -> Option<Mapped> {
+        self.map?.planned(self.fd, &file, access, self.flags())
+    }
+
+    fn credit(&self, change_ns: f64) {
+        if let Some(map) = self.map {
+            map.credit(change_ns);
+        }
+    }
+
+    fn read_mapped(&self, pieces: &[Piece], out: &mut [u8]) -> std::result::Result<usize, Errno> {
+        self.map.ok_or(Errno::NOSYS)?.read(self.fd, pieces, out)
+    }
+
+    fn write_mapped(&self, pieces: &[Piece], data: &[u8]) -> std::result::Result<usize, Errno> {
+        self.map.ok_or(Errno::NOSYS)?.write(self.fd, pieces, data)
     }
 
     fn check(&self, access: Access) -> Result<()> {

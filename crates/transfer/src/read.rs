@@ -2,11 +2,12 @@
 
 use std::io::IoSliceMut;
 
+use mapping::PIECES_MAX;
 use rustix::io::Errno;
 use sieve::{Access, FileView, Group, Method, Run, Runs, copy};
 
 use crate::error::{Error, Result};
-use crate::target::{ReadRequest, Target, read_full};
+use crate::target::{Piece, ReadRequest, Target, read_full};
 
 /// Whether there is more to be had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +71,31 @@ impl<'a, T: Target + ?Sized> Reader<'a, T> {
             Method::Each => self.each(group.data.end),
             Method::Window => self.window(group),
             Method::Vector => self.vector(group),
+            Method::Mapped => self.mapped(group.data.end),
         }
+    }
+
+    /// The blocks up to `data_end` through a mapping, and by themselves what cannot be had so.
+    fn mapped(&mut self, data_end: u64) -> Result<Progress> {
+        let mut pieces = Vec::with_capacity(PIECES_MAX.min((data_end - self.runs.at()) as usize));
+        while self.runs.at() < data_end {
+            let mut ahead = self.runs.clone();
+            let len = gather_pieces(&mut ahead, data_end, &mut pieces);
+            let from = (self.runs.at() - self.start) as usize;
+            let out = &mut self.out[from..from + len as usize];
+            // A call of its own costs a single small block less.
+            let is_worth_it = pieces.len() > 1 || len >= MAPPED_BLOCK_MIN;
+            let done = match is_worth_it {
+                true => self.target.read_mapped(&pieces, out).unwrap_or(0) as u64,
+                false => 0,
+            };
+            if done < len {
+                advance(&mut self.runs, done);
+                return self.each(data_end);
+            }
+            self.runs = ahead;
+        }
+        Ok(Progress::Going)
     }
 
     /// Every block up to `data_end` by itself.
@@ -226,7 +251,7 @@ impl<'a, T: Target + ?Sized> Reader<'a, T> {
         groups: &mut std::iter::Peekable<&mut dyn Iterator<Item = Group>>,
         ahead: &mut Runs<'a>,
         requests_max: usize,
-    ) -> Result<Vec<Piece>> {
+    ) -> Result<Vec<Part>> {
         let mut batch = Vec::with_capacity(requests_max);
         // What is announced is read later, through all of the buffer.
         let announces = self.target.announces();
@@ -241,7 +266,7 @@ impl<'a, T: Target + ?Sized> Reader<'a, T> {
                     continue;
                 };
                 let (offset, len) = (run.file, run.len);
-                batch.push(Piece { offset, span: len, data: len, group: None });
+                batch.push(Part { offset, span: len, data: len, group: None });
                 ahead.advance(len);
                 continue;
             }
@@ -259,12 +284,12 @@ impl<'a, T: Target + ?Sized> Reader<'a, T> {
                 ahead.advance(run.data());
             }
             let offset = group.file.start;
-            batch.push(Piece { offset, span, data, group: groups.next() });
+            batch.push(Part { offset, span, data, group: groups.next() });
         }
         Ok(batch)
     }
 
-    fn run_batch(&mut self, batch: &[Piece]) -> Result<Progress> {
+    fn run_batch(&mut self, batch: &[Part]) -> Result<Progress> {
         let from = (self.runs.at() - self.start) as usize;
         let (mut out, mut buffer) = (&mut self.out[from..], &mut self.buffer[..]);
         let mut reads = Vec::with_capacity(batch.len());
@@ -301,9 +326,35 @@ impl<'a, T: Target + ?Sized> Reader<'a, T> {
     }
 }
 
+/// The smallest block that is worth a copy from or to a mapping for itself, in bytes.
+pub(crate) const MAPPED_BLOCK_MIN: u64 = 16 << 10;
+
+/// As many blocks before `data_end` as one copy takes, stepped over: how many bytes they have.
+pub(crate) fn gather_pieces(runs: &mut Runs<'_>, data_end: u64, pieces: &mut Vec<Piece>) -> u64 {
+    let start = runs.at();
+    pieces.clear();
+    while pieces.len() < PIECES_MAX
+        && let Some(run) = runs.peek(data_end - runs.at())
+    {
+        let count = run.count.min((PIECES_MAX - pieces.len()) as u64);
+        let offsets = (0..count).map(|number| run.file + number * run.stride);
+        pieces.extend(offsets.map(|offset| Piece { offset, len: run.len as usize }));
+        runs.advance(count * run.len);
+    }
+    runs.at() - start
+}
+
+/// Steps over `data` bytes, however many runs they are.
+pub(crate) fn advance(runs: &mut Runs<'_>, mut data: u64) {
+    while let Some(run) = runs.peek(data) {
+        runs.advance(run.data());
+        data -= run.data();
+    }
+}
+
 /// One request of a batch.
 #[derive(Debug)]
-struct Piece {
+struct Part {
     offset: u64,
     /// Bytes of the file.
     span: u64,

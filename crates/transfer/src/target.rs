@@ -4,6 +4,7 @@ use std::io::{IoSlice, IoSliceMut};
 use std::ops::Range;
 
 use rustix::io::Errno;
+use sieve::plan::Mapped;
 use sieve::{Access, Warmth};
 
 /// One read of a batch.
@@ -30,6 +31,15 @@ pub struct WriteRequest<'a> {
     pub done: usize,
     /// What stopped it.
     pub errno: Option<Errno>,
+}
+
+/// A part of a file that is copied from or to a mapping of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Piece {
+    /// Offset in the file.
+    pub offset: u64,
+    /// Its length in bytes.
+    pub len: usize,
 }
 
 /// Who else may hold a lock on the same bytes.
@@ -109,6 +119,39 @@ pub trait Target {
     /// requests that are under way together need no memory of their own.
     fn announce(&self, file: Range<u64>) {
         let _ = file;
+    }
+
+    /// What a planner has to know if a range of the file can be reached through a mapping; none if
+    /// it cannot.
+    fn mapped(&self, file: Range<u64>, access: Access) -> Option<Mapped> {
+        let _ = (file, access);
+        None
+    }
+
+    /// Changes what may be spent on touching parts of the mapping for the first time, in
+    /// nanoseconds.
+    fn credit(&self, change_ns: f64) {
+        let _ = change_ns;
+    }
+
+    /// Copies pieces, which follow each other in the file, to `out` through a mapping. Returns how
+    /// many bytes came.
+    ///
+    /// # Errors
+    /// What stands in the way. The same bytes may be had by other calls.
+    fn read_mapped(&self, pieces: &[Piece], out: &mut [u8]) -> Result<usize, Errno> {
+        let _ = (pieces, out);
+        Err(Errno::NOSYS)
+    }
+
+    /// Copies `data` to pieces, which follow each other in the file, through a mapping. Returns how
+    /// many bytes went.
+    ///
+    /// # Errors
+    /// As [`Target::read_mapped`].
+    fn write_mapped(&self, pieces: &[Piece], data: &[u8]) -> Result<usize, Errno> {
+        let _ = (pieces, data);
+        Err(Errno::NOSYS)
     }
 
     /// Whether an access of no bytes would be allowed, and whether the file can do this at all.

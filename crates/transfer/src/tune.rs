@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use sieve::model::{Circumstances, Extents, Sample};
 use sieve::{Access, FileView, Group, Method, Strategy, Warmth};
 
-use crate::engine::Locking;
+use crate::engine::{Clock, Locking};
 use crate::error::Result;
 use crate::read::Reader;
 use crate::target::Target;
@@ -93,7 +93,12 @@ impl<'a, T: Target + ?Sized> Bench<'a, T> {
         }
         for (access, warmth, in_flight) in series {
             for (block, hole) in SHAPES {
-                for strategy in strategies(hole, in_flight, self.target.is_vectored()) {
+                let mut all = strategies(hole, in_flight, self.target.is_vectored());
+                let is_mapped = || self.target.mapped(0..self.file_bytes, access).is_some();
+                if warmth == Warmth::Warm && is_mapped() {
+                    all.push(Strategy { method: Method::Mapped, ..Strategy::each(1) });
+                }
+                for strategy in all {
                     if Instant::now() > self.deadline {
                         return Ok(samples);
                     }
@@ -127,14 +132,18 @@ impl<'a, T: Target + ?Sized> Bench<'a, T> {
         let groups: Vec<Group> = strategy.groups(&view, 0..data_len)?.collect();
         let mut data = vec![1; data_len as usize];
         let turns = if now.warmth == Warmth::Cold { 1 } else { TURNS };
-        let mut best = Duration::MAX;
+        let mut best = f64::INFINITY;
         for _ in 0..turns {
             if now.warmth == Warmth::Cold
                 && let Some(forget) = &mut self.forget
             {
                 forget();
             }
-            let start = Instant::now();
+            let clock = match now.warmth {
+                Warmth::Warm => Clock::Processor,
+                Warmth::Cold => Clock::Wall,
+            };
+            let start_ns = clock.now_ns();
             match now.access {
                 Access::Read => {
                     let mut reader = Reader::new(self.target, &view, 0, buffer, &mut data)?;
@@ -150,7 +159,7 @@ impl<'a, T: Target + ?Sized> Bench<'a, T> {
                     groups.iter().try_for_each(|group| writer.group(group, now.in_flight))?;
                 }
             }
-            best = best.min(start.elapsed());
+            best = best.min(clock.now_ns() - start_ns);
         }
         let number = groups.len() as f64;
         let size = Extents {
@@ -163,7 +172,7 @@ impl<'a, T: Target + ?Sized> Bench<'a, T> {
         if groups.iter().any(|group| group.method != method) {
             return Ok(None);
         }
-        let ns = best.as_nanos() as f64 / number;
+        let ns = best / number;
         let window_bytes = strategy.window_bytes;
         Ok(Some(Sample { method, size, window_bytes, now, ns }))
     }

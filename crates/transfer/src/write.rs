@@ -8,8 +8,11 @@ use sieve::{Access, FileView, Group, Method, Runs, copy};
 
 use crate::engine::Locking;
 use crate::error::{Error, Result};
-use crate::read::within;
+use crate::read::{MAPPED_BLOCK_MIN, advance, gather_pieces, within};
 use crate::target::{LockKind, Target, WriteRequest, read_full, write_full};
+
+/// How much of what is written through a mapping is written by a call, in bytes.
+const TOLD_BYTES: u64 = 8;
 
 /// A write through a view, group by group. [`Writer::done`] bytes have been written, whatever came
 /// of the group behind them.
@@ -85,7 +88,7 @@ impl<'a, T: Target + ?Sized> Writer<'a, T> {
         let data = self.runs.at()..self.runs.at() + self.runs.left();
         let start = self.runs.peek(1).map_or(0, |run| run.file);
         let file = start..start + self.runs.left();
-        self.each_locked(&Group { data, file, method: Method::Each }, 1)
+        self.blocks(&Group { data, file, method: Method::Each }, 1)
     }
 
     /// What is to be written from here on.
@@ -95,17 +98,24 @@ impl<'a, T: Target + ?Sized> Writer<'a, T> {
 
     pub(crate) fn group(&mut self, group: &Group, in_flight: u32) -> Result<()> {
         match group.method {
-            Method::Each => self.each_locked(group, in_flight),
+            Method::Each | Method::Mapped => self.blocks(group, in_flight),
             Method::Window | Method::Vector => self.read_modify_write(group),
         }
     }
 
     /// Blocks by themselves. They change nothing but themselves; a lock, where one is asked for,
     /// keeps away those who are about to write back what they read here.
-    fn each_locked(&mut self, group: &Group, in_flight: u32) -> Result<()> {
+    fn blocks(&mut self, group: &Group, in_flight: u32) -> Result<()> {
         let target = self.target;
-        let _guard = match self.locking {
-            Locking::All => match Guard::new(target, group.file.clone(), LockKind::Shared) {
+        // Where the mapping does what otherwise a window would, others who write such a pattern by
+        // windows are kept out as by one.
+        let is_locked = match self.locking {
+            Locking::All => true,
+            Locking::Windows => group.method == Method::Mapped,
+            Locking::SingleWriter => false,
+        };
+        let _guard = match is_locked {
+            true => match Guard::new(target, group.file.clone(), LockKind::Shared) {
                 Ok(guard) => guard,
                 Err(errno) if has_no_locks(errno) => Guard::none(target),
                 Err(errno) => {
@@ -113,12 +123,37 @@ impl<'a, T: Target + ?Sized> Writer<'a, T> {
                     return Err(Error::Lock { offset, len, errno });
                 }
             },
-            Locking::Windows | Locking::SingleWriter => Guard::none(target),
+            false => Guard::none(target),
         };
+        if group.method == Method::Mapped {
+            self.mapped(group.data.end);
+        }
         if in_flight > 1 {
             self.batch(group.data.end, in_flight as usize)
         } else {
             self.each(group.data.end)
+        }
+    }
+
+    /// The blocks up to `data_end` through a mapping, as far as that goes, and but for the last
+    /// few bytes: a call that writes those tells everybody that the file has changed. Stores into
+    /// a mapping do so some time (POSIX, `mmap`, "st_mtime"), and on tmpfs never.
+    fn mapped(&mut self, data_end: u64) {
+        let mut pieces = Vec::new();
+        let mut ahead = self.runs.clone();
+        let mapped_end = data_end - TOLD_BYTES.min(data_end - ahead.at());
+        while ahead.at() < mapped_end {
+            let len = gather_pieces(&mut ahead, mapped_end, &mut pieces);
+            // A call of its own costs a single small block less.
+            if pieces.len() < 2 && len < MAPPED_BLOCK_MIN {
+                return;
+            }
+            let data = &self.rest()[..len as usize];
+            let done = self.target.write_mapped(&pieces, data).unwrap_or(0) as u64;
+            advance(&mut self.runs, done);
+            if done < len {
+                return;
+            }
         }
     }
 

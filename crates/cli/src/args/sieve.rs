@@ -60,7 +60,7 @@ pub(crate) struct Explain {
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "4MiB")]
     pub(crate) buffer: u64,
     /// Whose groups are shown: adaptive, naive, romio, simple_pm, extent or scanfile
-    #[arg(long, value_name = "METHOD", default_value = "adaptive", value_parser = way)]
+    #[arg(long, alias = "methods", value_name = "METHOD", default_value = "adaptive", value_parser = way)]
     pub(crate) method: measure::Way,
     /// How many groups are shown
     #[arg(long, value_name = "COUNT", default_value = "8")]
@@ -169,7 +169,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) call_blocks: Option<u64>,
     /// Methods: adaptive, naive, romio, simple_pm, extent, scanfile
-    #[arg(long, value_name = "METHOD,…", value_delimiter = ',', value_parser = way)]
+    #[arg(long = "method", alias = "methods", value_name = "METHOD,…", value_delimiter = ',', value_parser = way)]
     pub(crate) methods: Vec<measure::Way>,
     /// A program that does the same accesses, as NAME=COMMAND (repeatable)
     #[arg(long, value_name = "NAME=COMMAND")]

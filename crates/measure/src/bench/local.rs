@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use rustix::fs::Advice;
 use sieve::{Access, FileView, Profile, Request, Warmth};
-use transfer::{Engine, LocalFile, Locking, Planner, Target};
+use transfer::{Engine, FileMap, LocalFile, Locking, Planner, Target};
 
 use super::{Cell, Clock, Lane, Turn, Work};
 use crate::error::{Error, Result};
@@ -22,6 +22,8 @@ pub struct Scratch {
     path: PathBuf,
     file: File,
     bytes: u64,
+    /// As of a program that keeps the file open.
+    map: FileMap,
 }
 
 impl Scratch {
@@ -37,7 +39,8 @@ impl Scratch {
         let mut options = OpenOptions::new();
         let file = options.read(true).write(true).create(true).truncate(true).open(&path);
         // From here on it is removed, whatever happens.
-        let mut scratch = Self { file: file.map_err(failed)?, path: path.clone(), bytes };
+        let mut scratch =
+            Self { file: file.map_err(failed)?, path: path.clone(), bytes, map: FileMap::new() };
         let mut block = vec![0; 4 << 20];
         let mut done = 0;
         while done < bytes {
@@ -62,6 +65,12 @@ impl Scratch {
     #[must_use]
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The file, kept mapped where that pays.
+    #[must_use]
+    pub fn target(&self) -> LocalFile<'_> {
+        LocalFile::new(self.file.as_fd()).keeping(&self.map)
     }
 
     /// Its size.
@@ -192,7 +201,7 @@ impl Lane for LocalLane {
         if stage.cell.warmth == Warmth::Cold && !self.scratch.drop_cache()? {
             return Err(self.failed("this file system keeps its files in memory: nothing is cold"));
         }
-        let file = LocalFile::new(self.scratch.file.as_fd());
+        let file = self.scratch.target();
         let mut turn = Turn::new(0, 0.0);
         let mut call = first_call % count;
         let clock = stage.work.clock;

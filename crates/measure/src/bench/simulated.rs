@@ -1,6 +1,6 @@
 //! The ways of access on a simulated cluster, in virtual time.
 
-use sieve::model::{CopyCost, Device, RequestCost};
+use sieve::model::{CopyCost, Device, MapCost, RequestCost};
 use sieve::{Access, Adaptive, FileView, Group, Method, Profile, Request, Warmth, aggregate};
 use stripes::{Cluster, Simulation, expected};
 
@@ -72,6 +72,8 @@ pub fn profile(cluster: &Cluster) -> Profile {
             far_byte_ns: copy_byte_ns,
             cache_bytes: 1 << 20,
         },
+        // There is none.
+        map: MapCost::default(),
         vector_entry_ns: 0.0,
         lock_ns: 2.0 * (cluster.lock_s + 2.0 * cluster.network.latency_s) * 1e9,
         page_bytes: 4096,

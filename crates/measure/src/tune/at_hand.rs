@@ -4,14 +4,15 @@
 use std::hint::black_box;
 use std::io::IoSliceMut;
 
-use sieve::model::{CopyCost, RequestCost, Sample};
+use sieve::model::{CopyCost, MAP_PART_BYTES, RequestCost, Sample};
 use sieve::{Access, Profile, Run, copy};
-use transfer::LockKind;
+use transfer::{LockKind, Piece};
 
 use super::{
     ACCESS_BYTES_MAX, FitQuality, GROUP_SECONDS_MAX, GROUP_TURNS, MEMORY_BYTES, TURN_NS, TURNS,
     Tuner,
 };
+use crate::bench::Clock;
 use crate::bench::results::median;
 use crate::error::{Error, Result};
 use crate::fit::{self, Observation};
@@ -191,6 +192,31 @@ impl Tuner<'_, '_> {
         let Some(found) = fit::fit(&observations) else { return Ok(None) };
         self.note("vectored reads", found.error, observations.len());
         Ok(Some(found.costs[0]))
+    }
+
+    /// What touching a part of a mapping for the first time costs; none where there is no mapping.
+    pub(super) fn faults(&mut self) -> Result<Option<f64>> {
+        const PARTS: u64 = 32;
+        let target = self.place.target();
+        let mut times = Vec::new();
+        let mut out = vec![0; PARTS as usize];
+        for turn in 0..TURNS as u64 {
+            let (start, len) = (turn * PARTS * MAP_PART_BYTES, PARTS * MAP_PART_BYTES);
+            let known = target.mapped(start..start + len, Access::Read);
+            if known.is_none_or(|mapped| mapped.fresh < PARTS) {
+                break;
+            }
+            let offsets = (0..PARTS).map(|part| start + part * MAP_PART_BYTES);
+            let pieces: Vec<_> = offsets.map(|offset| Piece { offset, len: 1 }).collect();
+            let mut pass = || {
+                let began_s = Clock::Processor.now_s();
+                let done = target.read_mapped(&pieces, &mut out);
+                (done == Ok(pieces.len())).then(|| (Clock::Processor.now_s() - began_s) * 1e9)
+            };
+            let Some((first, again)) = pass().zip(pass()) else { return Ok(None) };
+            times.push((first - again).max(0.0) / PARTS as f64);
+        }
+        Ok((!times.is_empty()).then(|| self.quartile(times)))
     }
 
     /// What a lock and its release cost; none where there are no locks.

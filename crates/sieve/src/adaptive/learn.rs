@@ -25,6 +25,9 @@ const COMMON: f64 = 0.5;
 /// long met something that is not about the plan.
 const FACTOR_MAX: f64 = 30.0;
 
+/// Of an access more of which than this is done once and not again, the time is not noted.
+const FIRST_SHARE: f64 = 0.2;
+
 /// After how many observations of others a method is tried again, for the first time.
 const TRY_AGAIN: u64 = 8;
 
@@ -59,13 +62,14 @@ impl Shape {
 struct Arm(usize);
 
 impl Arm {
-    const COUNT: usize = 6;
+    const COUNT: usize = 8;
 
     fn new(method: Method, in_flight: u32) -> Self {
         let method = match method {
             Method::Each => 0,
             Method::Window => 1,
             Method::Vector => 2,
+            Method::Mapped => 3,
         };
         Self(2 * method + usize::from(in_flight > 1))
     }
@@ -108,10 +112,18 @@ impl Factors {
     }
 }
 
+/// What was observed on patterns of one shape.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+struct Seen {
+    ratios: Ratios,
+    /// How long they have taken since something was tried on them, in nanoseconds.
+    untried_ns: f64,
+}
+
 /// What was observed, by shape and method where such a one has been seen, by method else.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Corrections {
-    shapes: HashMap<Shape, Ratios>,
+    shapes: HashMap<Shape, Seen>,
     /// By access and warmth.
     elsewhere: [[Ratios; 2]; 2],
     /// How many observations there were.
@@ -120,7 +132,7 @@ pub struct Corrections {
 
 impl Corrections {
     fn known(&self, shape: &Shape, method: Method, in_flight: u32) -> Option<&Ratio> {
-        self.shapes.get(shape)?[Arm::new(method, in_flight).0].as_ref()
+        self.shapes.get(shape)?.ratios[Arm::new(method, in_flight).0].as_ref()
     }
 
     fn group(shape: &Shape) -> (usize, usize) {
@@ -142,6 +154,13 @@ impl Corrections {
         self.known(shape, method, in_flight).is_some()
     }
 
+    /// How long accesses to such patterns have taken since something was tried on them, in
+    /// nanoseconds.
+    #[must_use]
+    pub fn untried_ns(&self, shape: &Shape) -> f64 {
+        self.shapes.get(shape).map_or(0.0, |seen| seen.untried_ns)
+    }
+
     /// By what to multiply the model's predictions for patterns of a shape; 1 where nothing is
     /// known.
     #[must_use]
@@ -151,9 +170,10 @@ impl Corrections {
             self.elsewhere[access][warmth].map(|ratio| ratio.map_or(0.0, |ratio| ratio.log));
         if let Some(seen) = self.shapes.get(shape) {
             // What makes all of the seen methods slow, makes the others so: a busy machine, most often.
-            let common = seen.iter().flatten().map(|ratio| ratio.log).fold(f64::INFINITY, f64::min);
+            let common =
+                seen.ratios.iter().flatten().map(|ratio| ratio.log).fold(f64::INFINITY, f64::min);
             let common = if common.is_finite() { COMMON * common.max(0.0) } else { 0.0 };
-            for (log, seen) in logs.iter_mut().zip(seen) {
+            for (log, seen) in logs.iter_mut().zip(seen.ratios) {
                 *log = seen.map_or(log.max(common), |ratio| ratio.log);
             }
         }
@@ -162,8 +182,12 @@ impl Corrections {
 
     /// Takes note that a plan took `measured_ns`. What is no time at all is not noted.
     pub fn observe(&mut self, prediction: &Prediction, measured_ns: f64) {
-        let predicted_ns = prediction.model.total_ns();
+        let predicted_ns = prediction.model.total_ns() + prediction.first_ns;
         if !(measured_ns.is_finite() && measured_ns > 0.0 && predicted_ns > 0.0) {
+            return;
+        }
+        // What is done once says little of what is done again and again.
+        if prediction.first_ns > FIRST_SHARE * predicted_ns {
             return;
         }
         let log = (measured_ns / predicted_ns).clamp(1.0 / FACTOR_MAX, FACTOR_MAX).ln();
@@ -178,7 +202,8 @@ impl Corrections {
         let fresh = Ratio { log: 0.0, count: 0, at: now };
         let arm = Arm::new(method, *in_flight).0;
         let seen = self.shapes.entry(*shape).or_default();
-        seen[arm].get_or_insert(fresh).add(log, now, 1.0);
+        seen.ratios[arm].get_or_insert(fresh).add(log, now, 1.0);
+        seen.untried_ns = if prediction.is_trial { 0.0 } else { seen.untried_ns + measured_ns };
         let (access, warmth) = Self::group(shape);
         let elsewhere = &mut self.elsewhere[access][warmth][arm];
         elsewhere.get_or_insert(fresh).add(log, now, ELSEWHERE);
@@ -194,7 +219,7 @@ mod tests {
         let request = Request::new(Access::Read, 0..1, 1);
         let shape = Shape::new(&request, block, 100);
         let model = Cost::of(method, ns);
-        Prediction { shape, model, corrected_ns: ns, is_trial: false, in_flight: 1 }
+        Prediction { shape, model, first_ns: 0.0, corrected_ns: ns, is_trial: false, in_flight: 1 }
     }
 
     #[test]
@@ -271,7 +296,7 @@ mod tests {
             corrections.observe(&each, nonsense);
         }
         corrections.observe(&prediction(8, Method::Each, 0.0), 5.0);
-        let model = Cost { each_ns: 500.0, window_ns: 500.0, vector_ns: 0.0 };
+        let model = Cost { each_ns: 500.0, window_ns: 500.0, ..Cost::default() };
         corrections.observe(&Prediction { model, ..each.clone() }, 9000.0);
         assert_eq!(corrections, Corrections::default());
         corrections.observe(&each, 1e12);

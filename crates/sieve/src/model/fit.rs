@@ -41,7 +41,7 @@ impl Sample {
 type Parameter = fn(&mut Profile) -> &mut f64;
 
 /// The parameters that are times. Counts and sizes are known, not measured.
-const PARAMETERS: [Parameter; 13] = [
+const PARAMETERS: [Parameter; 17] = [
     |profile| &mut profile.read.call_ns,
     |profile| &mut profile.read.page_ns,
     |profile| &mut profile.read.byte_ns,
@@ -53,6 +53,10 @@ const PARAMETERS: [Parameter; 13] = [
     |profile| &mut profile.copy.block_ns,
     |profile| &mut profile.copy.byte_ns,
     |profile| &mut profile.copy.far_byte_ns,
+    |profile| &mut profile.map.call_ns,
+    |profile| &mut profile.map.block_ns,
+    |profile| &mut profile.map.page_ns,
+    |profile| &mut profile.map.byte_ns,
     |profile| &mut profile.vector_entry_ns,
     |profile| &mut profile.lock_ns,
 ];

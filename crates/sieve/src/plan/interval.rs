@@ -16,27 +16,39 @@ mod linear;
 
 use std::ops::Range;
 
-use linear::{Each, Linear};
+use linear::{Linear, Single};
 
 use super::{Cost, Request, VECTOR_BLOCKS_MAX};
 use crate::Result;
 use crate::group::{Group, Method};
-use crate::model::{Profile, Warmth};
+use crate::model::{Extents, Profile, Warmth};
 use crate::view::{Block, FileView};
 
 /// How many blocks are planned together. What is cut between two such rows may be cut badly, so
 /// the last group of each is planned again with the next.
-const ROW_BLOCKS: usize = 4096;
+const ROW_BLOCKS: usize = 8192;
 
 /// For how many rows a limit that was reached is taken for granted.
 const LIMITED_ROWS: u64 = 16;
 
-/// The starts from which a group may reach the block at hand, cheapest first: a queue that only
-/// ever loses its first while it grows at its end, in one piece of memory.
-#[derive(Debug, Default)]
+/// The starts from which a group may reach the block at hand: a queue that tells its cheapest.
+///
+/// It is two stacks. What comes is remembered in `back`, with the cheapest of all; when nothing is
+/// left of `front`, `back` is turned over into it, which keeps those that are cheaper than all behind
+/// them. Which of two that follow each other is cheaper is anybody's guess, so what is done for each
+/// is a selection, where the usual queue that keeps the cheapest in order would branch.
+#[derive(Debug)]
 struct Starts {
-    queue: Vec<Start>,
-    first: usize,
+    /// The earliest on top, and the dearest.
+    front: Vec<Start>,
+    back: Vec<Start>,
+    back_best: Start,
+}
+
+impl Default for Starts {
+    fn default() -> Self {
+        Self { front: Vec::new(), back: Vec::new(), back_best: NOWHERE }
+    }
 }
 
 /// A start: what a group from there costs, besides what depends on its end.
@@ -48,7 +60,15 @@ struct Start {
     number: u32,
 }
 
+/// No start: dearer than all, and within reach of everything.
+const NOWHERE: Start = Start { ns: f64::INFINITY, file: u64::MAX, number: u32::MAX };
+
 impl Start {
+    #[inline]
+    fn is_reached(&self, reach: u64, number_min: u32) -> bool {
+        self.file >= reach && self.number >= number_min
+    }
+
     /// The cheaper of the two, and of equals the later.
     #[inline]
     fn or(self, later: Start) -> Start {
@@ -63,32 +83,48 @@ impl Start {
 
 impl Starts {
     fn clear(&mut self) {
-        self.queue.clear();
-        self.first = 0;
+        self.front.clear();
+        self.back.clear();
+        self.back_best = NOWHERE;
     }
 
-    /// Adds a start; those that are dearer and fall out of reach earlier are of no use any more.
+    /// Adds a start, behind all others.
     #[inline]
     fn push(&mut self, start: Start) {
-        let mut len = self.queue.len();
-        while len > self.first && self.queue[len - 1].ns >= start.ns {
-            len -= 1;
-        }
-        self.queue.truncate(len);
-        self.queue.push(start);
+        self.back.push(start);
+        self.back_best = self.back_best.or(start);
     }
 
-    /// The cheapest start that lies at `reach` or behind it and is no earlier than `number_min`.
-    /// Starts only ever fall out of reach.
+    /// The cheapest start that lies at `reach` or behind it and is no earlier than `number_min`, or
+    /// [`NOWHERE`]. Starts only ever fall out of reach.
     #[inline]
-    fn best(&mut self, reach: u64, number_min: u32) -> Option<Start> {
+    fn best(&mut self, reach: u64, number_min: u32) -> Start {
         loop {
-            let start = *self.queue.get(self.first)?;
-            if start.file >= reach && start.number >= number_min {
-                return Some(start);
+            match self.front.last() {
+                Some(start) if start.is_reached(reach, number_min) => {
+                    return start.or(self.back_best);
+                }
+                // Whatever is before it is out of reach, too.
+                Some(_) => drop(self.front.pop()),
+                None if self.back_best.is_reached(reach, number_min) => return self.back_best,
+                None => self.turn_over(reach, number_min),
             }
-            self.first += 1;
         }
+    }
+
+    #[cold]
+    fn turn_over(&mut self, reach: u64, number_min: u32) {
+        let mut best = f64::INFINITY;
+        for start in self.back.drain(..).rev() {
+            if !start.is_reached(reach, number_min) {
+                break;
+            }
+            if start.ns < best {
+                best = start.ns;
+                self.front.push(start);
+            }
+        }
+        self.back_best = NOWHERE;
     }
 }
 
@@ -114,6 +150,19 @@ impl Best {
     }
 }
 
+/// The first blocks of a request, planned.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    /// Their groups.
+    pub groups: Vec<Group>,
+    /// What they are expected to cost.
+    pub cost: Cost,
+    /// What is done once for them, besides, in nanoseconds.
+    pub first_ns: f64,
+    /// As in [`Plan::credit_ns`](crate::Plan::credit_ns).
+    pub credit_ns: f64,
+}
+
 /// Plans rows of blocks; keeps its tables from one row to the next.
 #[derive(Debug, Default)]
 pub struct IntervalPlanner {
@@ -128,8 +177,8 @@ pub struct IntervalPlanner {
 
 impl IntervalPlanner {
     /// The cheapest groups for the first blocks of a request: at most a few thousand blocks, so that
-    /// a plan takes little memory however many tuples the view has. Returns the groups and their
-    /// predicted cost. `weigh` corrects the prediction for each method, 1 for not at all.
+    /// a plan takes little memory however many tuples the view has. `weigh` corrects the prediction
+    /// for each method, 1 for not at all.
     ///
     /// # Errors
     /// As [`FileView::runs`].
@@ -140,13 +189,53 @@ impl IntervalPlanner {
         request: &Request,
         in_flight: u32,
         weigh: impl Fn(Method) -> f64,
-    ) -> Result<(Vec<Group>, Cost)> {
+    ) -> Result<Row> {
         let mut blocks = view.blocks(request.data.start, request.data.end - request.data.start)?;
         self.blocks.clear();
         self.blocks.extend(blocks.by_ref().take(ROW_BLOCKS));
         let more = blocks.next().is_some();
-        self.search(profile, request, in_flight, &weigh);
-        Ok(self.collect(more))
+        let now = request.circumstances(in_flight);
+        let each = Single::each(profile, &now, weigh(Method::Each));
+        let mapped = request.mapped.filter(|_| request.warmth == Warmth::Warm);
+        let Some((mapped, extents)) = mapped.zip(self.extents()) else {
+            self.search(profile, request, in_flight, each, &weigh);
+            return Ok(self.collect(more));
+        };
+        // Each row is planned without the mapping until what that loses has paid for touching it.
+        let through = Single::mapped(profile, &extents, weigh(Method::Mapped));
+        let first = mapped.first_touched(extents.blocks, extents.data / extents.blocks);
+        let first_ns = first * profile.map.fault_ns;
+        let credit_ns = mapped.credit_ns as f64;
+        let mut lost_ns = 0.0;
+        if first_ns > credit_ns {
+            self.search(profile, request, in_flight, each, &weigh);
+            let all_ns = self.best.last().map_or(0.0, |best| best.ns);
+            let through_ns: f64 = self.blocks.iter().map(|block| through.ns(block.len, 0)).sum();
+            lost_ns = (all_ns - through_ns).max(0.0);
+            if lost_ns < first_ns - credit_ns {
+                return Ok(Row { credit_ns: lost_ns, ..self.collect(more) });
+            }
+        }
+        let average = (extents.data / extents.blocks) as u64;
+        let is_cheaper = through.ns(average.max(1), 0) < each.ns(average.max(1), 0);
+        let single = if is_cheaper { through } else { each };
+        self.search(profile, request, in_flight, single, &weigh);
+        let row = self.collect(more);
+        // A row that goes through windows touches nothing.
+        let is_touched = row.cost.mapped_ns > 0.0;
+        let (first_ns, credit_ns) =
+            if is_touched { (first_ns, -credit_ns.min(first_ns)) } else { (0.0, lost_ns) };
+        Ok(Row { first_ns, credit_ns, ..row })
+    }
+
+    /// What the row spans; none when it has no blocks.
+    fn extents(&self) -> Option<Extents> {
+        let (first, last) = (self.blocks.first()?, self.blocks.last()?);
+        Some(Extents {
+            file: (last.file + last.len - first.file) as f64,
+            data: (last.data + last.len - first.data) as f64,
+            blocks: self.blocks.len() as f64,
+        })
     }
 
     /// Fills `best`: `best[j]` is about the first `j` blocks.
@@ -155,6 +244,7 @@ impl IntervalPlanner {
         profile: &Profile,
         request: &Request,
         in_flight: u32,
+        each: Single<'_>,
         weigh: &impl Fn(Method) -> f64,
     ) {
         let now = request.circumstances(in_flight);
@@ -194,7 +284,6 @@ impl IntervalPlanner {
             let gain = window.each(len_max) - vector.each(len_max);
             gain > 0.0 || 2.0 * gain > vector.fixed - window.fixed
         };
-        let each = Each::of(profile, &now, weigh(Method::Each));
         // A row of a pattern that once reached the buffer's limit will do so again.
         self.rows += 1;
         if self.rows < self.limited_until {
@@ -217,7 +306,7 @@ impl IntervalPlanner {
         &mut self,
         sieves: bool,
         vectors: bool,
-        each: Each<'_>,
+        each: Single<'_>,
         window: Linear,
         vector: Linear,
         window_bytes: u64,
@@ -233,7 +322,7 @@ impl IntervalPlanner {
     /// so far, and no queue is needed. False, with nothing done, when that is ever out of reach.
     fn fill_unlimited<const VECTORS: bool>(
         &mut self,
-        each: Each<'_>,
+        each: Single<'_>,
         window: Linear,
         vector: Linear,
         window_bytes: u64,
@@ -241,25 +330,22 @@ impl IntervalPlanner {
         let Self { blocks, best, .. } = self;
         let origin = blocks.first().map_or(0, |block| block.file);
         best.clear();
-        best.push(Best { ns: 0.0, start: 0, method: Method::Each });
+        best.push(Best { ns: 0.0, start: 0, method: each.method });
         let (mut before, mut window_sum, mut vector_sum) = (0.0, 0.0, 0.0);
-        let nowhere = Start { ns: f64::INFINITY, file: u64::MAX, number: u32::MAX };
-        let (mut windows, mut vectors) = (nowhere, nowhere);
+        let (mut windows, mut vectors) = (NOWHERE, NOWHERE);
         let mut last = 0;
         for (number, block) in (0u32..).zip(blocks.iter()) {
             let file = block.file - origin;
             let end = file + block.len;
             let reach = end.saturating_sub(window_bytes);
             let number_min = (number + 1).saturating_sub(VECTOR_BLOCKS_MAX as u32);
-            if windows.file < reach
-                || VECTORS && (vectors.file < reach || vectors.number < number_min)
-            {
+            if !windows.is_reached(reach, 0) || VECTORS && !vectors.is_reached(reach, number_min) {
                 return false;
             }
             // Selections rather than branches: which way they go is anybody's guess.
             let ns = before + each.ns(block.len, file - last);
             last = file;
-            let mut choice = Best { ns, start: number, method: Method::Each };
+            let mut choice = Best { ns, start: number, method: each.method };
             let start = Start { ns: before - (window.start(file) + window_sum), file, number };
             window_sum += window.each(block.len);
             let ns = windows.ns + (window.fixed + window.end(end) + window_sum);
@@ -281,7 +367,7 @@ impl IntervalPlanner {
     /// The dynamic program itself, with or without groups of either kind.
     fn fill<const WINDOWS: bool, const VECTORS: bool>(
         &mut self,
-        each: Each<'_>,
+        each: Single<'_>,
         window: Linear,
         vector: Linear,
         window_bytes: u64,
@@ -292,7 +378,7 @@ impl IntervalPlanner {
         vectors.clear();
         best.clear();
         let mut before = 0.0;
-        best.push(Best { ns: before, start: 0, method: Method::Each });
+        best.push(Best { ns: before, start: 0, method: each.method });
         let (mut window_sum, mut vector_sum) = (0.0, 0.0);
         let mut last = 0;
         for (number, block) in (0u32..).zip(blocks.iter()) {
@@ -301,30 +387,26 @@ impl IntervalPlanner {
             let reach = end.saturating_sub(window_bytes);
             let ns = before + each.ns(block.len, file - last);
             last = file;
-            let mut choice = Best { ns, start: number, method: Method::Each };
+            let mut choice = Best { ns, start: number, method: each.method };
             // A group of one is what `choice` is already: a block is no start for itself.
             if WINDOWS {
                 let ns = before - (window.start(file) + window_sum);
                 window_sum += window.each(block.len);
-                if let Some(start) = windows.best(reach, 0) {
-                    let ns = start.ns + (window.fixed + window.end(end) + window_sum);
-                    if ns < choice.ns {
-                        choice = Best { ns, start: start.number, method: Method::Window };
-                    }
-                }
+                let start = windows.best(reach, 0);
+                let group_ns = start.ns + (window.fixed + window.end(end) + window_sum);
                 windows.push(Start { ns, file, number });
+                let method = Method::Window;
+                choice = choice.or(Best { ns: group_ns, start: start.number, method });
             }
             if VECTORS {
                 let ns = before - (vector.start(file) + vector_sum);
                 vector_sum += vector.each(block.len);
                 let number_min = (number + 1).saturating_sub(VECTOR_BLOCKS_MAX as u32);
-                if let Some(start) = vectors.best(reach, number_min) {
-                    let ns = start.ns + (vector.fixed + vector.end(end) + vector_sum);
-                    if ns < choice.ns {
-                        choice = Best { ns, start: start.number, method: Method::Vector };
-                    }
-                }
+                let start = vectors.best(reach, number_min);
+                let group_ns = start.ns + (vector.fixed + vector.end(end) + vector_sum);
                 vectors.push(Start { ns, file, number });
+                let method = Method::Vector;
+                choice = choice.or(Best { ns: group_ns, start: start.number, method });
             }
             before = choice.ns;
             best.push(choice);
@@ -333,7 +415,7 @@ impl IntervalPlanner {
 
     /// Follows the choices back from the end. With `more` blocks to come, the last group is left
     /// for the next row unless it is the only one.
-    fn collect(&self, more: bool) -> (Vec<Group>, Cost) {
+    fn collect(&self, more: bool) -> Row {
         let mut groups: Vec<Group> = Vec::new();
         let mut cost = Cost::default();
         let mut end = self.blocks.len();
@@ -352,7 +434,9 @@ impl IntervalPlanner {
             let file = first.file..last.file + last.len;
             match groups.last_mut() {
                 // Single blocks in a row are one group.
-                Some(next) if method == Method::Each && next.method == Method::Each => {
+                Some(next)
+                    if method == next.method && matches!(method, Method::Each | Method::Mapped) =>
+                {
                     next.data.start = data.start;
                     next.file.start = file.start;
                 }
@@ -361,7 +445,7 @@ impl IntervalPlanner {
             end = start;
         }
         groups.reverse();
-        (groups, cost)
+        Row { groups, cost, first_ns: 0.0, credit_ns: 0.0 }
     }
 }
 

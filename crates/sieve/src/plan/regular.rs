@@ -15,6 +15,21 @@ pub struct Candidate {
     pub strategy: Strategy,
     /// Predicted time for the whole request.
     pub cost: Cost,
+    /// What has to be done once for it, besides, in nanoseconds: touching parts of a mapping for
+    /// the first time.
+    pub first_ns: f64,
+}
+
+impl Candidate {
+    fn new(strategy: Strategy, ns: f64) -> Self {
+        Self { strategy, cost: Cost::of(strategy.method, ns), first_ns: 0.0 }
+    }
+
+    /// What it is expected to take, with what is done once.
+    #[must_use]
+    pub fn total_ns(&self) -> f64 {
+        self.cost.total_ns() + self.first_ns
+    }
 }
 
 /// A pattern in closed form: `block` bytes, levels from the inside out, and the hole behind all.
@@ -128,8 +143,15 @@ pub fn candidates(
             one += share * profile.each_ns(block, stride, &now);
         }
         let ns = blocks * one;
-        let strategy = Strategy::each(*in_flight);
-        found.push(Candidate { strategy, cost: Cost::of(Method::Each, ns) });
+        found.push(Candidate::new(Strategy::each(*in_flight), ns));
+    }
+    if let (Some(mapped), Warmth::Warm) = (&request.mapped, request.warmth) {
+        let stride: f64 = pattern.strides().map(|(share, stride)| share * stride).sum();
+        let size = Extents { file: (blocks - 1.0) * stride + block, data: wanted, blocks };
+        let first_ns = mapped.first_touched(blocks, block) * profile.map.fault_ns;
+        let strategy = Strategy { method: Method::Mapped, ..Strategy::each(1) };
+        let candidate = Candidate::new(strategy, profile.mapped_ns(&size));
+        found.push(Candidate { first_ns, ..candidate });
     }
     if !request.can_sieve() || blocks < 2.0 {
         return found;
@@ -172,8 +194,7 @@ pub fn candidates(
                     let stripe = profile.device.stripe_bytes;
                     let align = if stripe > 0 && window_bytes >= stripe { stripe } else { 0 };
                     let strategy = Strategy { method, span_max, window_bytes, align, in_flight };
-                    let cost = Cost::of(method, one * number);
-                    found.push(Candidate { strategy, cost });
+                    found.push(Candidate::new(strategy, one * number));
                 }
             }
             // A window larger than what there is to span is the same window.

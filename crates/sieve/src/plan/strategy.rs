@@ -30,13 +30,18 @@ impl Strategy {
         Self { method: Method::Each, span_max: 0, window_bytes: 0, align: 0, in_flight }
     }
 
+    /// Whether it joins nothing: every block goes by itself.
+    fn is_of_blocks(self) -> bool {
+        matches!(self.method, Method::Each | Method::Mapped)
+    }
+
     /// The groups of a range of a view's data.
     ///
     /// # Errors
     /// As [`FileView::runs`].
     pub fn groups(self, view: &FileView, data: Range<u64>) -> Result<StrategyGroups<'_>> {
         let len = data.end.saturating_sub(data.start);
-        let span = if self.method == Method::Each { view.span(data.start, len)? } else { 0..0 };
+        let span = if self.is_of_blocks() { view.span(data.start, len)? } else { 0..0 };
         Ok(StrategyGroups { strategy: self, runs: view.runs(data.start, len)?, span })
     }
 }
@@ -47,7 +52,7 @@ impl Strategy {
 pub struct StrategyGroups<'a> {
     strategy: Strategy,
     runs: Runs<'a>,
-    /// The part of the file that all of it spans; only for [`Method::Each`].
+    /// The part of the file that all of it spans; only where every block goes by itself.
     span: Range<u64>,
 }
 
@@ -69,7 +74,7 @@ impl Iterator for StrategyGroups<'_> {
         let Strategy { method, span_max, align, .. } = self.strategy;
         let first = self.runs.peek(u64::MAX)?;
         let data_start = self.runs.at();
-        if method == Method::Each {
+        if self.strategy.is_of_blocks() {
             // All of it is one group: there is nothing to decide between its blocks.
             let data = data_start..data_start + self.runs.left();
             self.runs = Runs::nothing(data.end);

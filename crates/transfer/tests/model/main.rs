@@ -12,7 +12,7 @@ mod random;
 use memory::Memory;
 use random::Random;
 use sieve::aggregate::{Aggregate, Decision, Step};
-use sieve::model::{CopyCost, Device, RequestCost};
+use sieve::model::{CopyCost, Device, MapCost, RequestCost};
 use sieve::{FileView, Profile, Tuple, Warmth};
 use transfer::{Engine, Locking};
 
@@ -68,6 +68,13 @@ fn profile(random: &mut Random) -> Profile {
     let write = RequestCost { call_ns: cost(2000), page_ns: cost(100), byte_ns: cost(20) };
     let copy =
         CopyCost { block_ns: cost(50), byte_ns: cost(9), far_byte_ns: cost(9), cache_bytes: 64 };
+    let map = MapCost {
+        call_ns: cost(300),
+        block_ns: cost(50),
+        page_ns: cost(50),
+        byte_ns: cost(9),
+        fault_ns: cost(3000),
+    };
     let (vector_entry_ns, lock_ns) = (cost(100), cost(500));
     let device = Device {
         latency_ns: cost(5000),
@@ -84,6 +91,7 @@ fn profile(random: &mut Random) -> Profile {
         write,
         device,
         copy,
+        map,
         vector_entry_ns,
         lock_ns,
         page_bytes: 1 + random.below(64),
@@ -122,6 +130,7 @@ struct Ways {
     vectored: u64,
     batches: u64,
     announced: u64,
+    mapped: u64,
     locks: u64,
 }
 
@@ -173,6 +182,7 @@ fn case(seed: u64, ways: &mut Ways) {
     ways.vectored += u64::from(file.vectored_calls.get());
     ways.batches += u64::from(file.batches.get());
     ways.announced += u64::from(file.announced.get());
+    ways.mapped += u64::from(file.mapped_calls.get());
     ways.locks += u64::from(file.locks_taken.get());
 }
 
@@ -186,6 +196,6 @@ fn all_ways_move_the_same_bytes() {
     }
     // None of the ways may be left out by chance.
     let few = cases / 200;
-    let all = [ways.vectored, ways.batches, ways.announced, ways.locks];
+    let all = [ways.vectored, ways.batches, ways.announced, ways.mapped, ways.locks];
     assert!(all.iter().all(|count| *count > few), "{ways:?}");
 }

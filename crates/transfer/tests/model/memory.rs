@@ -6,8 +6,9 @@ use std::io::{IoSlice, IoSliceMut};
 use std::ops::Range;
 
 use rustix::io::Errno;
-use sieve::Warmth;
-use transfer::{LockKind, ReadRequest, Target, WriteRequest};
+use sieve::plan::Mapped;
+use sieve::{Access, Warmth};
+use transfer::{LockKind, Piece, ReadRequest, Target, WriteRequest};
 
 use crate::random::Random;
 
@@ -36,6 +37,9 @@ pub(crate) struct Memory {
     pub(crate) vectored_calls: Cell<u32>,
     pub(crate) batches: Cell<u32>,
     pub(crate) announced: Cell<u32>,
+    /// What a mapping of it would say, and how often one was used.
+    pub(crate) mapped: Cell<Option<Mapped>>,
+    pub(crate) mapped_calls: Cell<u32>,
 }
 
 impl Memory {
@@ -44,6 +48,11 @@ impl Memory {
             vectored: random.one_in(2),
             announces: random.one_in(2),
             short: random.one_in(2),
+            mapped: Cell::new(random.one_in(2).then(|| Mapped {
+                parts: 1 + random.below(4),
+                fresh: random.below(2),
+                credit_ns: random.below(3000),
+            })),
             random: RefCell::new(random.fork()),
             ..Self::plain(content, warmth)
         }
@@ -71,6 +80,8 @@ impl Memory {
             vectored_calls: Cell::new(0),
             batches: Cell::new(0),
             announced: Cell::new(0),
+            mapped: Cell::new(None),
+            mapped_calls: Cell::new(0),
         }
     }
 
@@ -183,6 +194,53 @@ impl Target for Memory {
     fn announce(&self, file: Range<u64>) {
         assert!(self.announces && file.start < file.end);
         self.announced.set(self.announced.get() + 1);
+    }
+
+    fn mapped(&self, file: Range<u64>, _: Access) -> Option<Mapped> {
+        let is_there = file.end <= self.content.borrow().len() as u64 && self.readable.get();
+        self.mapped.get().filter(|_| is_there)
+    }
+
+    fn read_mapped(&self, pieces: &[Piece], out: &mut [u8]) -> Result<usize, Errno> {
+        self.mapped_calls.set(self.mapped_calls.get() + 1);
+        assert!(pieces.len() <= 1024);
+        assert_eq!(pieces.iter().map(|piece| piece.len).sum::<usize>(), out.len());
+        let mut done = 0;
+        for piece in pieces {
+            let place = &mut out[done..done + piece.len];
+            let (some, errno) = match self.read_at(piece.offset, place) {
+                Ok(some) => (some, None),
+                Err(errno) => (0, Some(errno)),
+            };
+            done += some;
+            if some < piece.len {
+                return if done == 0 { Err(errno.unwrap_or(Errno::FAULT)) } else { Ok(done) };
+            }
+        }
+        Ok(done)
+    }
+
+    fn write_mapped(&self, pieces: &[Piece], data: &[u8]) -> Result<usize, Errno> {
+        self.mapped_calls.set(self.mapped_calls.get() + 1);
+        assert!(pieces.len() <= 1024);
+        assert_eq!(pieces.iter().map(|piece| piece.len).sum::<usize>(), data.len());
+        let mut done = 0;
+        for piece in pieces {
+            // A mapping makes no file longer.
+            if piece.offset + piece.len as u64 > self.content.borrow().len() as u64 {
+                return if done == 0 { Err(Errno::FAULT) } else { Ok(done) };
+            }
+            let some = match self.write_at(piece.offset, &data[done..done + piece.len]) {
+                Ok(some) => some,
+                Err(errno) if done == 0 => return Err(errno),
+                Err(_) => 0,
+            };
+            done += some;
+            if some < piece.len {
+                break;
+            }
+        }
+        Ok(done)
     }
 
     fn is_readable(&self) -> bool {

@@ -1,5 +1,6 @@
 //! The model's costs, taken apart into what depends on a group's start, its end and its blocks.
 
+use crate::group::Method;
 use crate::model::{Circumstances, Extents, Profile, Warmth};
 
 /// What a group through one buffer costs, taken apart: `fixed` once, `slope` for each byte that it
@@ -20,7 +21,9 @@ pub(super) struct Linear {
 /// What a block by itself costs: `fixed` for one byte and `slope` for each further; what the device
 /// adds to that depends on the distance of the block before.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Each<'a> {
+pub(super) struct Single<'a> {
+    /// How it is reached.
+    pub(super) method: Method,
     fixed: f64,
     slope: f64,
     factor: f64,
@@ -28,14 +31,23 @@ pub(super) struct Each<'a> {
     cold: Option<(&'a Profile, Circumstances)>,
 }
 
-impl<'a> Each<'a> {
-    /// All of it multiplied by `factor`.
-    pub(super) fn of(profile: &'a Profile, now: &Circumstances, factor: f64) -> Self {
+impl<'a> Single<'a> {
+    /// By a call of its own; all of it multiplied by `factor`.
+    pub(super) fn each(profile: &'a Profile, now: &Circumstances, factor: f64) -> Self {
         let warm = Circumstances { warmth: Warmth::Warm, ..*now };
         let fixed = factor * profile.each_ns(1.0, 1.0, &warm);
         let slope = (factor * profile.each_ns(4097.0, 4097.0, &warm) - fixed) / 4096.0;
         let cold = (now.warmth == Warmth::Cold).then_some((profile, *now));
-        Self { fixed, slope, factor, cold }
+        Self { method: Method::Each, fixed, slope, factor, cold }
+    }
+
+    /// Through a mapping, in a row of blocks; all of it multiplied by `factor`.
+    pub(super) fn mapped(profile: &'a Profile, row: &Extents, factor: f64) -> Self {
+        let map = &profile.map;
+        let slope = factor * map.byte_ns;
+        // What calls and pages cost is shared by the blocks.
+        let rest = factor * profile.mapped_ns(row) - slope * row.data;
+        Self { method: Method::Mapped, fixed: rest / row.blocks + slope, slope, factor, cold: None }
     }
 
     /// A block of `len` bytes that begins `stride` bytes after the one before.

@@ -23,6 +23,7 @@ fn cost_of(profile: &Profile, request: &Request, blocks: &[Block], method: Metho
         Method::Window => Some(profile.window_ns(&size, request.buffer_bytes, &now)),
         Method::Vector if !request.vectored => None,
         Method::Vector => Some(profile.vector_ns(&size, &now)),
+        Method::Mapped => None,
     }
 }
 
@@ -98,7 +99,7 @@ proptest! {
         let request = request(access, &view, buffer_bytes, vectored);
         let profile = Profile::default();
         let blocks: Vec<Block> = view.blocks(0, view.size()).unwrap().collect();
-        let (groups, cost) = IntervalPlanner::default()
+        let Row { groups, cost, .. } = IntervalPlanner::default()
             .plan(&view, &profile, &request, 1, |_| 1.0)
             .unwrap();
         let best = cheapest(&profile, &request, &blocks);
@@ -124,7 +125,7 @@ fn joining_until_the_buffer_is_full_is_not_the_best() {
     let blocks: Vec<Block> = view.blocks(0, 384).unwrap().collect();
     let profile = Profile::default();
     let request = Request { vectored: false, ..Request::new(Access::Read, 0..384, 2816) };
-    let (groups, cost) =
+    let Row { groups, cost, .. } =
         IntervalPlanner::default().plan(&view, &profile, &request, 1, |_| 1.0).unwrap();
     assert_eq!(groups.len(), 2, "{groups:?}");
     assert_eq!(groups[0].data, 0..192);
@@ -140,7 +141,8 @@ fn a_long_row_is_planned_in_parts_that_leave_nothing_out() {
     let mut request = request(Access::Write, &view, 65536, true);
     let mut rows = 0;
     while !request.data.is_empty() {
-        let (groups, _) = planner.plan(&view, &Profile::default(), &request, 1, |_| 1.0).unwrap();
+        let Row { groups, .. } =
+            planner.plan(&view, &Profile::default(), &request, 1, |_| 1.0).unwrap();
         assert_eq!(groups[0].data.start, request.data.start);
         for pair in groups.windows(2) {
             assert_eq!(pair[0].data.end, pair[1].data.start);
