@@ -19,7 +19,8 @@
 //! that is not in the view, and makes the file no longer than its last wanted byte. The count that
 //! is returned is always a prefix of the data, all of which was carried.
 //!
-//! [`tune`] measures what the planner's parameters are found from.
+//! [`tune`] measures what the planner's parameters are found from, [`measure_route`] the parameters of a
+//! way by messages.
 //!
 //! Whatever reads and writes at an offset is a [`Target`]: [`LocalFile`] is one, and a file at the
 //! other end of a connection, or a simulated one, can be another.
@@ -30,6 +31,7 @@ mod error;
 mod local;
 mod ranges;
 mod read;
+mod route;
 mod target;
 pub mod tune;
 mod write;
@@ -37,4 +39,5 @@ mod write;
 pub use engine::{Engine, Locking, Planner};
 pub use error::{Error, Result};
 pub use local::LocalFile;
+pub use route::measure_route;
 pub use target::{LockKind, ReadRequest, Target, WriteRequest, read_full, write_full};
