@@ -112,7 +112,7 @@ impl RemoteFile {
     }
 
     /// Flushes and makes data, and unless `data_only` attributes, durable. What was cached is
-    /// forgotten: programs that agree on a time (MPI-4.1 §14.6.1: sync, barrier, sync) see each
+    /// forgotten, by other openings of the file in this process, too: programs that agree on a time (MPI-4.1 §14.6.1: sync, barrier, sync) see each
     /// other's data after it.
     ///
     /// # Errors
@@ -120,7 +120,7 @@ impl RemoteFile {
     pub fn sync(&self, data_only: bool) -> Result<()> {
         let written = self.core.flush();
         let synced = self.handle().sync(data_only);
-        self.core.lock().forget_reads();
+        self.core.forget_everywhere();
         written.and(synced)
     }
 

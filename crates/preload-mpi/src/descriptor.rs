@@ -77,7 +77,7 @@ impl Descriptor {
             Descriptor::Here(_) => {
                 Place::of_path(Path::new(OsStr::from_bytes(path.to_bytes()))).ok()
             }
-            Descriptor::Far(_) => endpoint_of(path.to_bytes()).map(Place::Service),
+            Descriptor::Far(_) => endpoint_of(path).map(Place::Service),
         }
     }
 
@@ -134,7 +134,8 @@ impl Descriptor {
 
 /// The address of the service that a redirected path leads to, without the path there: as
 /// `sluice sieve tune` names it.
-fn endpoint_of(path: &[u8]) -> Option<String> {
+pub(crate) fn endpoint_of(path: &CStr) -> Option<String> {
+    let path = path.to_bytes();
     if let Some(found) = address::detect(path) {
         return Some(found.uri(path).ok()?.endpoint.to_string());
     }

@@ -52,7 +52,7 @@ impl FarFile {
         let mut known = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
         let known = known.get_or_insert_default();
         if let Some(profile) = known.get(&service) {
-            return Some(profile.clone());
+            return Some(*profile);
         }
         let turn = || self.about().map(|about| u64::try_from(about.st_size).unwrap_or(0));
         let read = |reads: &mut [ReadRequest<'_>]| {
@@ -60,7 +60,7 @@ impl FarFile {
             reads.iter().find_map(|read| read.errno).map_or(Ok(()), Err)
         };
         let profile = transfer::measure_route(self.may_read, turn, read).ok()?;
-        known.insert(service, profile.clone());
+        known.insert(service, profile);
         Some(profile)
     }
 
@@ -100,8 +100,9 @@ impl FarFile {
         }
         let outcome = |control: &mut libc::aiocb| {
             // SAFETY: aio_error(3) and aio_return(3) of a request that is over.
-            match unsafe { libc::aio_error(control) } {
-                0 => Ok(usize::try_from(unsafe { libc::aio_return(control) }).unwrap_or(0)),
+            let (errno, count) = unsafe { (libc::aio_error(control), libc::aio_return(control)) };
+            match errno {
+                0 => Ok(usize::try_from(count).unwrap_or(0)),
                 errno => Err(Errno::from_raw_os_error(errno)),
             }
         };

@@ -12,6 +12,7 @@ use transfer::{Engine, Locking};
 
 use crate::descriptor::{self, Descriptor, Identity};
 use crate::names;
+use crate::romio;
 use crate::view::View;
 use crate::wish::{self, Wish};
 
@@ -26,6 +27,8 @@ pub(crate) struct OpenFile {
     /// a pipe or a device a second time can wait for ever, or do something to it.
     identity: Option<Identity>,
     amode: c_int,
+    /// Whether the path leads to a service.
+    is_far: bool,
     state: Mutex<State>,
     /// Whether we wrote and have not synchronised.
     wrote: AtomicBool,
@@ -78,6 +81,7 @@ pub(crate) fn opened(mpi: &Mpi, file: File, name: &CStr, amode: c_int, info: Inf
     let path = names::path_of(name.to_bytes()).and_then(|path| CString::new(path).ok());
     let file_of_ours = OpenFile {
         identity: path.as_deref().and_then(descriptor::identity_of),
+        is_far: path.as_deref().is_some_and(|path| descriptor::endpoint_of(path).is_some()),
         path,
         amode,
         state: Mutex::new(state),
@@ -131,7 +135,7 @@ impl OpenFile {
             && displacement != mpi.constants().numbers.displacement_current;
         if state.sieve.is_some() && is_plain {
             let etype_bytes = mpi.type_size(etype).unwrap_or(0);
-            let filetype = mpi.flatten(filetype).ok();
+            let filetype = romio::flatten(mpi, filetype);
             state.view = filetype.and_then(|flat| View::new(displacement, etype_bytes, &flat));
         }
     }
@@ -216,12 +220,19 @@ impl OpenFile {
     }
 
     /// Makes what we wrote durable; false if that failed. The MPI library may think that there is
-    /// nothing to do: ROMIO synchronises only ranks that have written.
-    pub(crate) fn synchronise(&self) -> bool {
-        if !self.wrote.swap(false, Ordering::AcqRel) {
+    /// nothing to do: ROMIO synchronises only ranks that have written. But what this process has cached of
+    /// a redirected file must be forgotten, also where it has not written (MPI-4.1 §14.6.1).
+    pub(crate) fn synchronise(&self, mpi: &Mpi) -> bool {
+        let wrote = self.wrote.swap(false, Ordering::AcqRel);
+        if !wrote && !self.is_far {
             return true;
         }
-        self.state().descriptor.as_ref().is_none_or(|descriptor| descriptor.synchronise().is_ok())
+        let mut state = self.state();
+        if state.descriptor.is_none() {
+            state.descriptor = self.open(mpi).map(Arc::new);
+        }
+        let synchronised = state.descriptor.as_ref().map(|descriptor| descriptor.synchronise());
+        !wrote || synchronised.is_none_or(|outcome| outcome.is_ok())
     }
 }
 

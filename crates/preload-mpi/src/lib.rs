@@ -35,6 +35,8 @@ mod memory;
 mod names;
 mod next;
 mod notes;
+mod probe;
+mod romio;
 mod strided;
 mod trace;
 mod view;

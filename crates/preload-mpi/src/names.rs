@@ -2,7 +2,9 @@
 
 use std::ffi::{CStr, CString, c_char};
 
-use mpi::{Abi, Mpi};
+use mpi::Mpi;
+
+use crate::romio;
 
 /// Before a name, it tells ROMIO which kind of file system it is on, and that what follows is a path
 /// whatever colons it has.
@@ -30,7 +32,7 @@ impl Name {
         // SAFETY: the caller's promise.
         let bytes = unsafe { CStr::from_ptr(name) }.to_bytes();
         let is_address = address::detect(bytes).is_some_and(|found| found.start == 0);
-        if !is_address || !has_romio() {
+        if !is_address || !Mpi::find().is_ok_and(romio::is_in) {
             return Name::Same(name);
         }
         match CString::new([ROMIO_UFS, bytes].concat()) {
@@ -46,11 +48,6 @@ impl Name {
             Name::Other(name) => name.as_ptr(),
         }
     }
-}
-
-/// Whether it is ROMIO that opens files: Open MPI's own code takes names as they are.
-fn has_romio() -> bool {
-    Mpi::find().is_ok_and(|mpi| mpi.abi() != Abi::OpenMpi && !mpi.version().starts_with("Open MPI"))
 }
 
 /// A file name without the prefix by which ROMIO lets the user choose a file system. `None` where the

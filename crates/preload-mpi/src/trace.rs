@@ -108,7 +108,7 @@ fn counts(line: &mut String, counters: impl Iterator<Item = &'static Counter>) {
 }
 
 /// A JSON string.
-fn string(line: &mut String, text: &str) {
+pub(crate) fn string(line: &mut String, text: &str) {
     line.push('"');
     for character in text.chars() {
         match character {

@@ -146,6 +146,7 @@ static void tell_size(MPI_File file) {
     MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* What one rank sees of sizes that others changed is said of synchronised files alone (MPI-4.1 §14.6.1). */
 static void sizes(void) {
     TELL("sizes\n");
     MPI_Datatype type = turns(10, 3);
@@ -153,15 +154,15 @@ static void sizes(void) {
     MPI_Status status;
     fill(33);
     TELL("  set_size: %d\n", class_of(MPI_File_set_size(file, 5000)));
-    MPI_Barrier(MPI_COMM_WORLD);
+    meet(file);
     tell_size(file);
     tell_call("write_at", MPI_File_write_at(file, 25, buffer, 24, MPI_INT, &status), file, &status, MPI_INT);
     meet(file);
     TELL("  set_size: %d\n", class_of(MPI_File_set_size(file, 700)));
-    MPI_Barrier(MPI_COMM_WORLD);
+    meet(file);
     tell_size(file);
     TELL("  set_size: %d\n", class_of(MPI_File_set_size(file, 9000)));
-    MPI_Barrier(MPI_COMM_WORLD);
+    meet(file);
     memset(buffer, 1, 8192);
     tell_call("read_at", MPI_File_read_at(file, 0, buffer, 300, MPI_INT, &status), file, &status, MPI_INT);
     tell_buffer(8192);
@@ -173,7 +174,7 @@ static void sizes(void) {
     MPI_File_get_byte_offset(file, byte, &byte);
     TELL("  byte offset: %lld\n", (long long)byte);
     TELL("  preallocate: %d\n", class_of(MPI_File_preallocate(file, 12000)));
-    MPI_Barrier(MPI_COMM_WORLD);
+    meet(file);
     tell_size(file);
     MPI_File_close(&file);
     tell_file("sizes");

@@ -107,7 +107,7 @@ unsafe fn carry_out(list: *const *mut Request, count: c_int) -> Outcome<c_int> {
     if all_well { Outcome::Handled(0) } else { Outcome::Fail(Errno::EIO) }
 }
 
-/// Carries out requests of one kind.
+/// Carries out requests of one kind. One that cannot be is refused by itself.
 ///
 /// # Safety
 /// As [`carry_out`].
@@ -116,30 +116,46 @@ unsafe fn carry_out_group(fd: c_int, operation: c_int, group: &[*mut Request]) -
     let fields = group.iter().map(|request| unsafe {
         ((**request).address, (**request).count, u64::try_from((**request).offset))
     });
-    let refused = |errno: Errno| group.iter().map(|_| Err(errno)).collect();
     match operation {
         libc::LIO_READ => {
             let parts = fields.map(|(address, count, offset)| {
                 let offset = offset.map_err(|_| Errno::EINVAL)?;
                 Ok(ReadPart::new(offset, buffer(address, count)?))
             });
-            match parts.collect::<Result<Vec<_>, Errno>>() {
-                Ok(mut parts) => ops::read(fd, &mut parts),
-                Err(errno) => refused(errno),
-            }
+            each(parts, |parts| ops::read(fd, parts))
         }
         libc::LIO_WRITE => {
             let parts = fields.map(|(address, count, offset)| {
                 let offset = offset.map_err(|_| Errno::EINVAL)?;
                 Ok(WritePart::new(offset, data(address, count)?))
             });
-            match parts.collect::<Result<Vec<_>, Errno>>() {
-                Ok(mut parts) => ops::write(fd, &mut parts),
-                Err(errno) => refused(errno),
-            }
+            each(parts, |parts| ops::write(fd, parts))
         }
-        _ => refused(Errno::EINVAL),
+        _ => group.iter().map(|_| Err(Errno::EINVAL)).collect(),
     }
+}
+
+/// Carries out those parts that could be made; the others are refused for what they say.
+fn each<P>(
+    parts: impl Iterator<Item = Result<P, Errno>>,
+    run: impl FnOnce(&mut [P]) -> Vec<Done>,
+) -> Vec<Done> {
+    let (mut good, mut outcomes) = (Vec::new(), Vec::new());
+    for part in parts {
+        match part {
+            Ok(part) => {
+                good.push(part);
+                outcomes.push(None);
+            }
+            Err(errno) => outcomes.push(Some(errno)),
+        }
+    }
+    let mut done = run(&mut good).into_iter();
+    let outcome = |refused: Option<Errno>| match refused {
+        Some(errno) => Err(errno),
+        None => done.next().unwrap_or(Err(Errno::EIO)),
+    };
+    outcomes.into_iter().map(outcome).collect()
 }
 
 hooks! {
