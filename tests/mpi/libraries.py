@@ -98,9 +98,9 @@ def distribution():
 def as_open_mpi(library):
     """What its launcher wants where there are few cores, and of root."""
     library.launcher.append("--oversubscribe")
-    # MPI_File_open of a file that the process has open already, or for appending, sometimes never returns.
-    # Accesses of several blocks are not atomic in atomic mode. (4.1.4)
-    library.without = "handles appending atomic"
+    # MPI_File_open of a file that the process has open already, or for appending, sometimes never returns,
+    # nor does one that fails. Accesses of several blocks are not atomic in atomic mode. (4.1.4)
+    library.without = "handles appending refusals atomic"
     if is_root():
         library.launcher.append("--allow-run-as-root")
         library.environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -316,7 +316,7 @@ static void appending(void) {
 /* A wish that goes away while the program holds a lock of its own on the file. */
 static void own_locks(void) {
     TELL("own locks\n");
-    if (!strstr(directory, "://") && rank == 0) {
+    if (rank == 0) {
         char path[4096];
         path_of(path, "locked");
         FILE *made = fopen(path, "w");
