@@ -10,8 +10,11 @@ For each library:
              again with the sieve
   sieve      the C program does the same when its strided calls are carried out by the sieve, by
              several methods; nothing is lost where ranks write into each other's gaps
+  calls      a second C program, whose calls are of every other kind that MPI-IO has, does the same with
+             our library and with the sieve
   tool       a profiling tool, preloaded behind our library, sees what it would see without
-  routed     the C program does the same on files of a service, started by `sluice run`
+  routed     all programs do the same on files of a service, started by `sluice run`, whether they name
+             them by mapped paths or by addresses, and with the sieve on the way there
 
 What is not installed is skipped with a message; the wheels are installed into the target directory.
 """
@@ -106,17 +109,21 @@ class Scene:
             if not self.library.python:
                 raise Missing(self.library.lacks["python"])
             return [self.library.python, PROGRAMS / "python.py"]
-        source = PROGRAMS / {"c": "probe.c", "mpifh": "mpifh.f90", "f08": "f08.f90"}[language]
+        source = PROGRAMS / {"c": "probe.c", "calls": "calls.c", "mpifh": "mpifh.f90", "f08": "f08.f90"}[language]
         target = self.scratch / language
         if not target.exists():
-            self.library.compile(language, source, target)
+            self.library.compile("c" if language == "calls" else language, source, target)
         return [target]
+
+    def without(self):
+        """What the programs leave out, because the library cannot do it."""
+        return {"PROBE_WITHOUT": self.library.without}
 
     def told(self, language, ranks, name, variables=None, hints=()):
         """Runs a program and returns what each rank told."""
         directory = self.scratch / f"{language}-{ranks}-{name}"
         directory.mkdir()
-        variables = {"PROBE_WITHOUT": self.library.without} | (variables or {})
+        variables = self.without() | (variables or {})
         launch(self.library, ranks, [*self.program(language), directory, *hints], directory, variables)
         return [(directory / f"told.{rank}").read_text().splitlines() for rank in range(ranks)]
 
@@ -215,6 +222,20 @@ def check_sieve(scene):
         same([truthful(told) for told in told], native)
 
 
+def check_calls(scene):
+    for ranks in (1, 2):
+        native = native_of(scene, "calls", ranks)
+        told, trace = scene.traced("calls", ranks, "ours")
+        same(native, told)
+        if any(any(line["sieved"].values()) for line in trace):
+            raise Failed("the sieve worked unasked")
+        for method in ("enable", "romio"):
+            told, trace = scene.traced("calls", ranks, f"sieve-{method}", [f"sluice_sieve={method}"])
+            same(native, told)
+            if any(line["sieved"]["reads"] < 3 or line["sieved"]["writes"] < 5 for line in trace):
+                raise Failed(f"the sieve had little to do: {[line['sieved'] for line in trace]}")
+
+
 def check_tool(scene):
     """A profiling tool behind us gets the program's calls; what it calls in its turn is not the program's."""
     tool, saw = scene.scratch / "tool.so", scene.scratch / "saw"
@@ -227,37 +248,72 @@ def check_tool(scene):
         raise Failed(f"the tool saw {saw.read_text().strip()} of {reads} reads")
 
 
+# Which programs are run on how many ranks, by which kind of name, and with a sieve or without.
+ROUTED = [("c", 1, "mapped", False), ("c", 2, "mapped", True), ("c", 2, "address", False), ("c", 1, "address", True),
+          ("c", 2, "address", True), ("calls", 2, "mapped", False), ("calls", 2, "address", True),
+          ("mpifh", 2, "address", True), ("f08", 2, "mapped", True), ("f08", 2, "address", True),
+          ("python", 2, "address", True)]
+
+
 def check_routed(scene):
-    """`sluice run` preloads both libraries; routed files are the MPI library's, even where a sieve is wished."""
+    """`sluice run` preloads both libraries."""
     sluice = places.sluice_binary()
     if sluice is None or sluice.parent != scene.ours.parent:
         raise Missing("no sluice binary beside the library")
     served = scene.scratch / "served"
     served.mkdir()
     with Service(sluice, [f"x={served}"], f"unix:{scene.scratch}/socket") as service:
-        for ranks in (1, 2):
-            native = native_c(scene, ranks)
-            (served / str(ranks)).mkdir()
-            trace = scene.scratch / f"routed-{ranks}.trace"
-            variables = {"SLUICE_SIEVE": "enable", "SLUICE_MPI_TRACE": trace,
-                         "PROBE_WITHOUT": scene.library.without}
-            program = [sluice, "run", "--map", f"/far={service.uri}/x/{ranks}", "--", *scene.program("c"), "/far"]
-            launch(scene.library, ranks, program, scene.scratch, variables)
-            told = [(served / str(ranks) / f"told.{rank}").read_text().splitlines() for rank in range(ranks)]
-            same(native, told)
-            lines = [json.loads(line) for line in trace.read_text().splitlines()]
-            if len(lines) != ranks or any(sum(line["sieved"].values()) for line in lines):
-                raise Failed(f"not all ranks traced, or routed files sieved: {lines}")
+        for program, ranks, way, sieve in ROUTED:
+            name = f"{program}-{ranks}-{way}-{'sieve' if sieve else 'plain'}"
+            try:
+                command = scene.program(program)
+                native = native_of(scene, program, ranks)
+            except Missing:
+                continue
+            (served / name).mkdir()
+            far = f"{service.uri}/x/{name}"
+            trace = scene.scratch / f"routed-{name}.trace"
+            variables = {"SLUICE_MPI_TRACE": trace} | scene.without()
+            if program == "python":
+                # Python is linked with no MPI: `sluice run` does not see what it will load.
+                variables["LD_PRELOAD"] = scene.ours
+            words = [sluice, "run", *(["--map", f"/far={far}"] if way == "mapped" else []),
+                     *(["--sieve", "adaptive"] if sieve and program != "python" else []), "--", *command,
+                     "/far" if way == "mapped" else far]
+            if sieve and program == "python":
+                variables["SLUICE_SIEVE"] = "adaptive"
+            launch(scene.library, ranks, words, scene.scratch, variables)
+            told = [(served / name / f"told.{rank}").read_text().splitlines() for rank in range(ranks)]
+            try:
+                same([truthful(lines) for lines in native] if sieve else native,
+                     [truthful(lines) for lines in told] if sieve else told)
+                lines = [json.loads(line) for line in trace.read_text().splitlines()]
+                if len(lines) != ranks:
+                    raise Failed(f"{ranks} ranks, and the trace has {len(lines)} lines")
+                for line in lines:
+                    sieved = line["sieved"]
+                    far_calls = sieved["far_reads"], sieved["far_writes"]
+                    if not sieve and any(sieved.values()):
+                        raise Failed(f"the sieve worked unasked: {sieved}")
+                    if sieve and (0 in far_calls or far_calls != (sieved["reads"], sieved["writes"])):
+                        raise Failed(f"the sieve had nothing to do on the way to the service: {sieved}")
+            except Failed as failed:
+                raise Failed(f"{name}: {failed}") from None
 
 
 def native_c(scene, ranks):
     """The program without us; the same for all who ask."""
-    if ("c", ranks) not in scene.native:
-        native = scene.told("c", ranks, "native")
-        if any(told[-1:] != ["done"] for told in native):
-            raise Failed("the program did not reach its end natively")
-        scene.native["c", ranks] = native
-    return scene.native["c", ranks]
+    native = native_of(scene, "c", ranks)
+    if any(told[-1:] != ["done"] for told in native):
+        raise Failed("the program did not reach its end natively")
+    return native
+
+
+def native_of(scene, program, ranks):
+    """Any program without us, run once."""
+    if (program, ranks) not in scene.native:
+        scene.native[program, ranks] = scene.told(program, ranks, "native-alone")
+    return scene.native[program, ranks]
 
 
 def truthful(told):
@@ -320,6 +376,7 @@ CHECKS = {
     "datatypes": check_datatypes,
     "c": check_c,
     "sieve": check_sieve,
+    "calls": check_calls,
     "tool": check_tool,
     "routed": check_routed,
     "mpifh": lambda scene: check_small(scene, "mpifh"),

@@ -232,6 +232,63 @@ static void asynchronous(void) {
     MUST(close(fd));
 }
 
+/* Many requests at once, of two files and both directions, with some that cannot be. */
+static void listed(void) {
+    enum { COUNT = 300 };
+    static unsigned char blocks[COUNT][100], back[COUNT][100];
+    static struct aiocb requests[COUNT];
+    static struct aiocb *list[COUNT];
+    int fd = MUST(open(in("listed"), O_CREAT | O_RDWR, 0644));
+    int other = MUST(open(in("listed"), O_RDWR)), second = MUST(open(in("listed2"), O_CREAT | O_RDWR, 0644));
+    /* What was written before, by whatever descriptor, is there; and what was read ahead is forgotten. */
+    static unsigned char whole[COUNT * 200];
+    fill(whole, 7, sizeof whole);
+    CHECK(write(fd, whole, sizeof whole) == sizeof whole);
+    CHECK(pread(other, whole, 4000, 0) == 4000);
+    for (int i = 0; i < COUNT; i++) {
+        fill(blocks[i], i * 31, 100);
+        requests[i] = (struct aiocb){.aio_fildes = i % 3 ? fd : second, .aio_buf = blocks[i], .aio_nbytes = 100,
+                                     .aio_offset = i * 200, .aio_lio_opcode = i % 50 == 49 ? LIO_NOP : LIO_WRITE};
+        list[i] = i % 40 == 39 ? NULL : &requests[i];
+    }
+    TRY(lio_listio(LIO_WAIT, list, COUNT, NULL));
+    unsigned long sum = 0;
+    CHECK(pread(other, whole, sizeof whole, 0) == sizeof whole);
+    for (size_t i = 0; i < sizeof whole; i++) sum = sum * 31 + whole[i];
+    printf("%lx\n", sum);
+    for (int i = 0; i < COUNT; i++) {
+        requests[i].aio_buf = back[i];
+        requests[i].aio_lio_opcode = LIO_READ;
+        list[i] = &requests[i];
+    }
+    requests[5].aio_offset = -1;
+    requests[7].aio_offset = COUNT * 200 - 30;
+    requests[8].aio_offset = COUNT * 1000;
+    int writer = MUST(open(in("listed"), O_WRONLY));
+    requests[10].aio_fildes = writer;
+    requests[11].aio_nbytes = 0;
+    TRY(lio_listio(LIO_WAIT, list, COUNT, NULL));
+    for (int i = 0; i < 13; i++) printf("%d %zd\n", aio_error(&requests[i]), aio_return(&requests[i]));
+    sum = 0;
+    for (size_t i = 0; i < sizeof back; i++) sum = sum * 31 + ((unsigned char *)back)[i];
+    printf("%lx\n", sum);
+    int reader = MUST(open(in("listed"), O_RDONLY)), appender = MUST(open(in("listed2"), O_WRONLY | O_APPEND));
+    for (int i = 0; i < 4; i++)
+        requests[i] = (struct aiocb){.aio_fildes = i % 2 ? reader : appender, .aio_buf = blocks[i], .aio_nbytes = 100, .aio_lio_opcode = LIO_WRITE};
+    TRY(lio_listio(LIO_WAIT, list, 4, NULL));
+    for (int i = 0; i < 4; i++) printf("%d %zd\n", aio_error(&requests[i]), aio_return(&requests[i]));
+    printf("%ld\n", (long)MUST(lseek(second, 0, SEEK_END)));
+    volatile int mode = 9;
+    TRY(lio_listio(mode, list, 4, NULL));
+    TRY(lio_listio(LIO_WAIT, list, 0, NULL));
+    MUST(close(reader));
+    MUST(close(writer));
+    MUST(close(appender));
+    MUST(close(second));
+    MUST(close(other));
+    MUST(close(fd));
+}
+
 static void large_blocks(void) {
     long size = 5 * 1024 * 1024 + 13;
     unsigned char *block = MUST_PTR(malloc(size)), *back = MUST_PTR(malloc(size));
@@ -255,6 +312,6 @@ int main(int argc, char **argv) {
     const struct part parts[] = {
         {"vectors", vectors}, {"positions", positions}, {"bad-addresses", bad_addresses}, {"one-byte", one_byte_at_a_time},
         {"alternating", alternating}, {"kernel-copies", kernel_copies}, {"spliced", spliced},
-        {"asynchronous", asynchronous}, {"large-blocks", large_blocks}, {NULL, NULL}};
+        {"asynchronous", asynchronous}, {"listed", listed}, {"large-blocks", large_blocks}, {NULL, NULL}};
     return run_part(parts, argc, argv);
 }

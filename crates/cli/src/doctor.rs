@@ -1,5 +1,6 @@
 //! `sluice doctor`: what is in force here, and whether it works.
 
+mod mpi;
 mod probe;
 
 use std::process::ExitCode;
@@ -14,6 +15,7 @@ use crate::in_force::InForce;
 use crate::launch::library;
 use crate::place::{Outcome, Place, Places, Trouble};
 use crate::report::tell;
+use mpi::MpiFindings;
 use probe::Probe;
 
 /// Everything that is looked at.
@@ -27,6 +29,9 @@ struct Findings {
     patching: Check,
     /// The way where the system forbids patching.
     interposition: Check,
+    /// Not looked at where there is no preload library.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mpi: Option<MpiFindings>,
     /// Where `scdc+uds://default` leads.
     default_service: ServiceFindings,
     client: ClientFindings,
@@ -121,6 +126,7 @@ pub(crate) fn doctor(args: &Doctor, in_force: InForce) -> Result<ExitCode> {
             "this matters only where libc cannot be patched and with `sluice run --no-patch`",
         )),
         preload,
+        mpi: probe.as_ref().ok().map(|probe| mpi::look(probe.library(), probe.scratch())),
         default_service: look_at_default(),
         client: ClientFindings {
             read_ahead_bytes: options.read_ahead_bytes,
@@ -251,6 +257,7 @@ impl Findings {
         ] {
             lines.push(line(check.ok, format!("{what}: {}", check.detail)));
         }
+        lines.extend(self.mpi.as_ref().map(MpiFindings::lines).unwrap_or_default());
         lines.push(plain(format!("service scdc+uds://default, {}: {running}", service.socket)));
         let client = &self.client;
         lines.push(plain(format!(

@@ -1,6 +1,7 @@
 //! An open remote file as read(2) and write(2) want it: buffered, read ahead, written behind.
 
 pub(crate) mod core;
+mod parts;
 mod reading;
 mod writing;
 
@@ -8,6 +9,7 @@ use std::sync::Arc;
 
 use p9::{Attributes, SetAttributes, SetattrMask};
 
+use crate::batch::{ReadPart, WritePart};
 use crate::error::Result;
 use crate::handle::Handle;
 use crate::opening::Opened;
@@ -68,6 +70,25 @@ impl RemoteFile {
         self.core.write_at(data, offset)
     }
 
+    /// Reads many ranges in one go, past the cache: all requests are under way together. What became
+    /// of each stands in it; a service may give less than was asked for without being at the end.
+    ///
+    /// # Errors
+    /// As pread(2); a refusal of a single range is none.
+    pub fn read_parts(&self, parts: &mut [ReadPart<'_>]) -> Result<()> {
+        self.core.read_parts(parts)
+    }
+
+    /// Writes many ranges, which must not overlap, in one go. When this returns, the service has
+    /// acknowledged them: there is no later error.
+    ///
+    /// # Errors
+    /// As pwrite(2), and those of earlier writes; a refusal of a single range is none. `EINVAL` for a
+    /// file opened with `O_APPEND`, where the order matters.
+    pub fn write_parts(&self, parts: &mut [WritePart<'_>]) -> Result<()> {
+        self.core.write_parts(parts)
+    }
+
     /// Appends to a file opened with `O_APPEND` and returns the size after it. Where others append
     /// too, that is a guess until [`RemoteFile::attributes`] is asked.
     ///
@@ -91,7 +112,7 @@ impl RemoteFile {
     }
 
     /// Flushes and makes data, and unless `data_only` attributes, durable. What was cached is
-    /// forgotten: programs that agree on a time (MPI-4.1 §14.6.1: sync, barrier, sync) see each
+    /// forgotten, by other openings of the file in this process, too: programs that agree on a time (MPI-4.1 §14.6.1: sync, barrier, sync) see each
     /// other's data after it.
     ///
     /// # Errors
@@ -99,7 +120,7 @@ impl RemoteFile {
     pub fn sync(&self, data_only: bool) -> Result<()> {
         let written = self.core.flush();
         let synced = self.handle().sync(data_only);
-        self.core.lock().forget_reads();
+        self.core.forget_everywhere();
         written.and(synced)
     }
 

@@ -206,6 +206,17 @@ impl Siblings {
         }
     }
 
+    /// Makes the members forget what they have cached, for a member whose lock is held and who has
+    /// forgotten already; `seen` is the epoch that it has seen.
+    pub(crate) fn note_sync(&self, seen: &mut Option<u64>) {
+        if self.count.load(Ordering::SeqCst) > 1 {
+            let before = self.epoch.fetch_add(1, Ordering::AcqRel);
+            if *seen == Some(before) {
+                *seen = Some(before + 1);
+            }
+        }
+    }
+
     /// The members but `core`.
     pub(crate) fn others(&self, core: &Core) -> Vec<Arc<Core>> {
         let mut members = self.members();

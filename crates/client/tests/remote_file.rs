@@ -5,7 +5,7 @@ mod memory;
 use std::sync::Arc;
 use std::time::Duration;
 
-use client::{At, RemoteFile, Session};
+use client::{At, ReadPart, RemoteFile, Session, WritePart};
 use memory::{Memory, open, opened};
 use p9::{Errno, OpenFlags, SetAttributes, SetattrMask};
 
@@ -84,6 +84,12 @@ fn who_syncs_sees_what_others_wrote_before() {
     file.sync(false).expect("sync");
     assert_eq!(file.size(), Ok(16));
     assert_eq!(read(&file, 0, 99), b"SIXTEEN BYTES...");
+    // By whatever descriptor of the process.
+    let other = open(&session, "file", OpenFlags::READ_WRITE);
+    assert_eq!(read(&other, 0, 99), b"SIXTEEN BYTES...");
+    service.put("file", b"four");
+    file.sync(false).expect("sync");
+    assert_eq!((other.size(), read(&other, 0, 99)), (Ok(4), b"four".to_vec()));
 }
 
 #[test]
@@ -571,4 +577,46 @@ fn readers_of_one_file_wait_side_by_side() {
     });
     // One behind the other would take 15 times the delay.
     assert!(begin.elapsed() < Duration::from_millis(400), "{:?}", begin.elapsed());
+}
+
+/// A planned batch is not alone with the file: the process has other openings with caches of their own.
+#[test]
+fn batches_see_what_was_written_before_and_are_seen_at_once() {
+    let (service, session) = service(&bytes(10_000));
+    let file = open(&session, "file", OpenFlags::READ_WRITE);
+    let other = open(&session, "file", OpenFlags::READ_WRITE);
+    assert_eq!(read(&other, 0, 6), [0, 0, 0, 1, 1, 1]);
+    // Gathered, and not sent yet.
+    assert_eq!(other.write_at(b"late", 100), Ok(4));
+    assert_eq!(file.write_at(b"own", 200), Ok(3));
+    let (mut late, mut own, mut end) = ([0; 4], [0; 3], [7; 8]);
+    let mut parts = [
+        ReadPart::new(100, &mut late),
+        ReadPart::new(200, &mut own),
+        ReadPart::new(9_997, &mut end),
+    ];
+    assert_eq!(file.read_parts(&mut parts), Ok(()));
+    assert_eq!(parts.map(|part| part.done), [4, 3, 3]);
+    assert_eq!((&late, &own), (b"late", b"own"));
+
+    let mut parts = [WritePart::new(0, b"abc"), WritePart::new(12_000, b"end")];
+    assert_eq!(file.write_parts(&mut parts), Ok(()));
+    assert_eq!(parts.map(|part| part.done), [3, 3]);
+    assert_eq!(service.content("file")[12_000..], *b"end");
+    assert_eq!(read(&other, 0, 6), *b"abc\x01\x01\x01");
+    assert_eq!((other.size(), file.size()), (Ok(12_003), Ok(12_003)));
+}
+
+#[test]
+fn batches_are_refused_where_a_single_call_would_be() {
+    let (_service, session) = service(b"content");
+    let mut byte = [0];
+    let mut read = [ReadPart::new(0, &mut byte)];
+    let mut write = [WritePart::new(0, b"x")];
+    let writer = open(&session, "file", OpenFlags::WRITE_ONLY);
+    assert_eq!(errno(writer.read_parts(&mut read)), Some(Errno::EBADF));
+    let reader = open(&session, "file", OpenFlags::empty());
+    assert_eq!(errno(reader.write_parts(&mut write)), Some(Errno::EBADF));
+    let appender = open(&session, "file", OpenFlags::WRITE_ONLY | OpenFlags::APPEND);
+    assert_eq!(errno(appender.write_parts(&mut write)), Some(Errno::EINVAL));
 }

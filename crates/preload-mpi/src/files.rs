@@ -1,18 +1,18 @@
 //! The files that the program has open through MPI, as far as the sieve needs to know them.
 
 use std::collections::HashMap;
-use std::ffi::{CStr, CString, OsStr, c_int};
-use std::os::fd::{FromRawFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::ffi::{CStr, CString, c_int};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mpi::{Datatype, File, Flat, Info, Mpi};
-use rustix::fs::{FileType, OFlags, Stat};
 use sieve::Profile;
 use transfer::{Engine, FileMap, Locking};
 
+use crate::descriptor::{self, Descriptor, Identity};
+use crate::names;
+use crate::romio;
 use crate::view::View;
 use crate::wish::{self, Wish};
 
@@ -22,18 +22,17 @@ const BUFFER_BYTES: usize = 4 << 20;
 /// An open file.
 #[derive(Debug)]
 pub(crate) struct OpenFile {
-    path: Option<Vec<u8>>,
+    path: Option<CString>,
     /// Which regular file was behind the path when the program opened it. `None` if it was none: to open
     /// a pipe or a device a second time can wait for ever, or do something to it.
     identity: Option<Identity>,
     amode: c_int,
+    /// Whether the path leads to a service.
+    is_far: bool,
     state: Mutex<State>,
     /// Whether we wrote and have not synchronised.
     wrote: AtomicBool,
 }
-
-/// A file by its device and its number there.
-type Identity = (u64, u64);
 
 /// What changes while a file is open. Whoever carries out a call holds it: the file pointer and the
 /// buffer are one.
@@ -41,6 +40,9 @@ type Identity = (u64, u64);
 pub(crate) struct State {
     wish: Wish,
     has_single_writer: bool,
+    /// Kept until the file is closed, also where the sieve is wished away meanwhile: closing a
+    /// descriptor gives up every traditional lock that this process has on the file (fcntl(2)).
+    descriptor: Option<Arc<Descriptor>>,
     pub(crate) sieve: Option<Sieve>,
     /// `None` where the sieve cannot have the view.
     pub(crate) view: Option<View>,
@@ -50,7 +52,7 @@ pub(crate) struct State {
 #[derive(Debug)]
 pub(crate) struct Sieve {
     /// A descriptor of our own: that of the MPI library is its own business.
-    pub(crate) fd: OwnedFd,
+    pub(crate) descriptor: Arc<Descriptor>,
     pub(crate) engine: Engine,
     pub(crate) buffer: Vec<u8>,
     /// What of the file is mapped.
@@ -73,14 +75,15 @@ pub(crate) fn opened(mpi: &Mpi, file: File, name: &CStr, amode: c_int, info: Inf
     let mut state = State {
         wish: Wish::of_environment(),
         has_single_writer: false,
+        descriptor: None,
         sieve: None,
         view: whole_file(),
     };
     state.take_hints(mpi, info);
-    let path = local_path(name.to_bytes()).map(<[u8]>::to_vec);
+    let path = names::path_of(name.to_bytes()).and_then(|path| CString::new(path).ok());
     let file_of_ours = OpenFile {
-        // Asked of the kernel itself: a file that `libsluice.so` redirects is none for us anyway.
-        identity: path.as_deref().and_then(|path| regular(&rustix::fs::stat(path).ok()?)),
+        identity: path.as_deref().and_then(descriptor::identity_of),
+        is_far: path.as_deref().is_some_and(|path| descriptor::endpoint_of(path).is_some()),
         path,
         amode,
         state: Mutex::new(state),
@@ -101,34 +104,6 @@ pub(crate) fn closing(file: File) {
 fn whole_file() -> Option<View> {
     let byte = mpi::flat::Type { size: 1, lower_bound: 0, extent: 1, made: mpi::flat::Made::Dense };
     View::new(0, 1, &Flat::of(&byte).ok()?)
-}
-
-/// Which file it is, if it is a regular one.
-fn regular(about: &Stat) -> Option<Identity> {
-    let is_regular = FileType::from_raw_mode(about.st_mode) == FileType::RegularFile;
-    is_regular.then_some((about.st_dev, about.st_ino))
-}
-
-/// Opens as the MPI library does, through libc: the file may be one that `libsluice.so` redirects. Such
-/// a descriptor cannot be read or written by the kernel, and is none for us.
-fn open(path: &CStr, flags: c_int) -> Option<OwnedFd> {
-    // SAFETY: open(2) with a NUL-terminated path.
-    let number = unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC) };
-    // SAFETY: a descriptor that was just made, and is nobody else's.
-    let fd = (number >= 0).then(|| unsafe { OwnedFd::from_raw_fd(number) })?;
-    let is_path = rustix::fs::fcntl_getfl(&fd).ok()?.contains(OFlags::PATH);
-    (!is_path).then_some(fd)
-}
-
-/// A file name without the prefix by which ROMIO lets the user choose a file system. `None` where the
-/// prefix stands for something that has no path, or is not known.
-fn local_path(name: &[u8]) -> Option<&[u8]> {
-    const PREFIXES: [&[u8]; 5] = [b"ufs", b"nfs", b"xfs", b"lustre", b"gpfs"];
-    let head = name.split(|byte| *byte == b'/').next()?;
-    match head.iter().position(|byte| *byte == b':') {
-        None => Some(name),
-        Some(colon) => PREFIXES.contains(&&name[..colon]).then(|| &name[colon + 1..]),
-    }
 }
 
 impl OpenFile {
@@ -162,7 +137,7 @@ impl OpenFile {
             && displacement != mpi.constants().numbers.displacement_current;
         if state.sieve.is_some() && is_plain {
             let etype_bytes = mpi.type_size(etype).unwrap_or(0);
-            let filetype = mpi.flatten(filetype).ok();
+            let filetype = romio::flatten(mpi, filetype);
             state.view = filetype.and_then(|flat| View::new(displacement, etype_bytes, &flat));
         }
     }
@@ -182,52 +157,59 @@ impl OpenFile {
         if state.sieve.is_some() {
             return;
         }
+        if state.descriptor.is_none() {
+            state.descriptor = self.open(mpi).map(Arc::new);
+        }
+        let Some(descriptor) = &state.descriptor else { return };
         let locking = if state.has_single_writer { Locking::SingleWriter } else { Locking::All };
-        let engine = Engine::by_name(method, self.profile());
-        state.sieve = engine.zip(self.open(mpi)).map(|(engine, fd)| Sieve {
-            fd,
+        let engine = Engine::by_name(method, self.profile(descriptor));
+        state.sieve = engine.map(|engine| Sieve {
+            descriptor: Arc::clone(descriptor),
             engine: engine.locking(locking),
             buffer: Vec::new(),
             map: FileMap::new(),
         });
     }
 
-    /// What was measured for the place of the file by `sluice sieve tune`, else the default.
-    fn profile(&self) -> Profile {
+    /// What was measured for the place of the file by `sluice sieve tune`, else what is found out now,
+    /// else the default.
+    fn profile(&self, descriptor: &Descriptor) -> Profile {
         let variable = |name| std::env::var_os(name).map(PathBuf::from);
         let (config, home) = (variable("XDG_CONFIG_HOME"), variable("HOME"));
         let measured = || {
             let directory = profiles::directory(config.as_deref(), home.as_deref())?;
-            let place =
-                profiles::Place::of_path(Path::new(OsStr::from_bytes(self.path.as_deref()?)));
+            let place = descriptor.place(self.path.as_deref()?)?;
             // A profile that cannot be read is none: there is nobody here to tell.
-            profiles::load(&directory, &place.ok()?).ok()?
+            profiles::load(&directory, &place).ok()?
         };
-        measured().map_or_else(Profile::default, |stored| stored.profile)
+        let stored = measured().map(|stored| stored.profile);
+        stored.or_else(|| descriptor.profile()).unwrap_or_default()
     }
 
-    /// Opens the file for ourselves. `None` where that cannot be, or is not a regular file of this
-    /// machine's, or is another one than the program has open: hints may come when the file has been
-    /// renamed, deleted or replaced, or the process is in another directory. Then the MPI library does
-    /// everything.
-    fn open(&self, mpi: &Mpi) -> Option<OwnedFd> {
+    /// Opens the file for ourselves. `None` where that cannot be, or is not a regular file, or is
+    /// another one than the program has open: hints may come when the file has been renamed, deleted or
+    /// replaced, or the process is in another directory. Then the MPI library does everything.
+    fn open(&self, mpi: &Mpi) -> Option<Descriptor> {
         let mode = &mpi.constants().numbers.mode;
         if self.amode & mode.sequential != 0 {
             return None;
         }
-        let identity = self.identity?;
-        let path = CString::new(self.path.as_deref()?).ok()?;
-        let fd = if self.amode & mode.rdonly != 0 {
-            open(&path, libc::O_RDONLY)?
+        let (identity, path) = (self.identity?, self.path.as_deref()?);
+        // Not even for a moment: closing the wrong file would give up the program's locks on it.
+        if descriptor::identity_of(path) != Some(identity) {
+            return None;
+        }
+        let descriptor = if self.amode & mode.rdonly != 0 {
+            Descriptor::open(path, libc::O_RDONLY)?
         } else {
             // Windows are read before they are written, also where the program may only write.
-            match open(&path, libc::O_RDWR) {
-                Some(fd) => fd,
-                None if self.amode & mode.wronly != 0 => open(&path, libc::O_WRONLY)?,
+            match Descriptor::open(path, libc::O_RDWR) {
+                Some(descriptor) => descriptor,
+                None if self.amode & mode.wronly != 0 => Descriptor::open(path, libc::O_WRONLY)?,
                 None => return None,
             }
         };
-        (regular(&rustix::fs::fstat(&fd).ok()?) == Some(identity)).then_some(fd)
+        (descriptor.identity() == Some(identity)).then_some(descriptor)
     }
 
     /// Whether the program may read, and whether it may write.
@@ -241,14 +223,19 @@ impl OpenFile {
     }
 
     /// Makes what we wrote durable; false if that failed. The MPI library may think that there is
-    /// nothing to do: ROMIO synchronises only ranks that have written.
-    pub(crate) fn synchronise(&self) -> bool {
-        if !self.wrote.swap(false, Ordering::AcqRel) {
+    /// nothing to do: ROMIO synchronises only ranks that have written. But what this process has cached of
+    /// a redirected file must be forgotten, also where it has not written (MPI-4.1 §14.6.1).
+    pub(crate) fn synchronise(&self, mpi: &Mpi) -> bool {
+        let wrote = self.wrote.swap(false, Ordering::AcqRel);
+        if !wrote && !self.is_far {
             return true;
         }
-        // Without a sieve any more, its descriptor has been closed, and the kernel tells the error to
-        // whoever asks next.
-        self.state().sieve.as_ref().is_none_or(|sieve| rustix::fs::fsync(&sieve.fd).is_ok())
+        let mut state = self.state();
+        if state.descriptor.is_none() {
+            state.descriptor = self.open(mpi).map(Arc::new);
+        }
+        let synchronised = state.descriptor.as_ref().map(|descriptor| descriptor.synchronise());
+        !wrote || synchronised.is_none_or(|outcome| outcome.is_ok())
     }
 }
 
@@ -275,33 +262,5 @@ impl Sieve {
         if self.buffer.is_empty() && self.buffer.try_reserve_exact(BUFFER_BYTES).is_ok() {
             self.buffer.resize(BUFFER_BYTES, 0);
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{local_path, regular};
-
-    #[test]
-    fn pipes_and_devices_are_not_opened_a_second_time() {
-        let directory = tempfile::tempdir().unwrap();
-        let pipe = directory.path().join("pipe");
-        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
-        rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
-        for path in [pipe.as_path(), directory.path(), "/dev/null".as_ref()] {
-            assert_eq!(regular(&rustix::fs::stat(path).unwrap()), None, "{}", path.display());
-        }
-        let file = directory.path().join("file");
-        std::fs::write(&file, "x").unwrap();
-        assert!(regular(&rustix::fs::stat(&file).unwrap()).is_some());
-    }
-
-    #[test]
-    fn prefixes_of_romio_are_taken_off_and_others_are_declined() {
-        assert_eq!(local_path(b"/a/b:c"), Some(&b"/a/b:c"[..]));
-        assert_eq!(local_path(b"ufs:/a"), Some(&b"/a"[..]));
-        assert_eq!(local_path(b"data"), Some(&b"data"[..]));
-        assert_eq!(local_path(b"scdc+tcp://host/a"), None);
-        assert_eq!(local_path(b"pvfs2:/a"), None);
     }
 }

@@ -134,6 +134,7 @@ mod symbols {
 
     symbols! {
         "file_open" "FILE_OPEN";
+        "file_delete" "FILE_DELETE";
         "file_close" "FILE_CLOSE";
         "file_set_view" "FILE_SET_VIEW";
         "file_set_info" "FILE_SET_INFO";

@@ -2,7 +2,7 @@
 //!
 //! From one declaration come the exported symbols `MPI_…` and `PMPI_…`, their counters, and the way to
 //! the next definition. What is done with a call of the program's is written behind it; `pass` makes the
-//! call as the program made it. Handles are words here, as [`mpi`] explains.
+//! call as the program made it, but that the library may know a file by another name (`names`). Handles are words here, as [`mpi`] explains.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -22,12 +22,12 @@ type Status = *mut c_void;
 
 macro_rules! hooks {
     ($(
-        $name:ident $profiling:ident ($($arg:ident: $ty:ty),*) |$pass:ident| $body:expr,
-        else $missing:expr;
+        $name:ident $profiling:ident ($($arg:ident: $ty:ty),*) $(named $path:ident)?
+        |$pass:ident| $body:expr, else $missing:expr;
     )+) => {
         $(
-            $crate::hooks::symbol!($name ($($arg: $ty),*) |$pass| $body, else $missing);
-            $crate::hooks::symbol!($profiling ($($arg: $ty),*) |$pass| $body, else $missing);
+            $crate::hooks::symbol!($name ($($arg: $ty),*) $(named $path)? |$pass| $body, else $missing);
+            $crate::hooks::symbol!($profiling ($($arg: $ty),*) $(named $path)? |$pass| $body, else $missing);
         )+
 
         /// How often the program called which function, under which name.
@@ -48,11 +48,19 @@ macro_rules! hooks {
 }
 
 macro_rules! symbol {
-    ($name:ident ($($arg:ident: $ty:ty),*) |$pass:ident| $body:expr, else $missing:expr) => {
+    (
+        $name:ident ($($arg:ident: $ty:ty),*) $(named $path:ident)? |$pass:ident| $body:expr,
+        else $missing:expr
+    ) => {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "MPI's name")]
         unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> c_int {
             static NEXT: $crate::next::Next = $crate::next::Next::new($crate::hooks::c_name!($name));
+            $(
+                // SAFETY: the program's own argument.
+                let name = unsafe { $crate::names::Name::of($path) };
+                let $path = name.as_ptr();
+            )?
             let $pass = || {
                 let address = NEXT.address();
                 if address.is_null() {
@@ -144,7 +152,7 @@ macro_rules! strided {
 hooks! {
     MPI_File_open PMPI_File_open(
         comm: Word, name: *const c_char, amode: c_int, info: Word, file: Place
-    ) |pass| {
+    ) named name |pass| {
         let code = pass();
         if code == 0 {
             // SAFETY: the program's own arguments, which the library has just accepted.
@@ -152,6 +160,9 @@ hooks! {
         }
         code
     }, else missing();
+
+    MPI_File_delete PMPI_File_delete(name: *const c_char, info: Word) named name
+    |pass| pass(), else missing();
 
     MPI_File_close PMPI_File_close(file: Place) |pass| {
         // SAFETY: the program's own argument.

@@ -25,13 +25,18 @@
 //! Inside someone else's process we are guests: nothing is printed, no thread is started, and a
 //! program that was not asked to be changed sees every call with its own arguments, once.
 
+mod descriptor;
+mod far;
 mod files;
 mod fortran;
 mod hooks;
 mod inside;
 mod memory;
+mod names;
 mod next;
 mod notes;
+mod probe;
+mod romio;
 mod strided;
 mod trace;
 mod view;

@@ -5,6 +5,8 @@ use std::ffi::c_void;
 use mpi::flat::{Blocks, Shape};
 use mpi::{Datatype, Mpi};
 
+use crate::romio;
+
 /// Bytes in memory in the order in which they are data.
 #[derive(Debug)]
 pub(crate) struct Memory {
@@ -26,7 +28,7 @@ impl Memory {
         if datatype == mpi.constants().datatype_null {
             return None;
         }
-        let flat = mpi.flatten(datatype).ok()?;
+        let flat = romio::flatten(mpi, datatype)?;
         let shape = flat.repeated(count).ok()?;
         let base = buffer.expose_provenance();
         let bytes = shape.bytes()?;

@@ -95,7 +95,7 @@ pub(crate) unsafe fn synchronise(file: usize) -> bool {
     let is_durable = guarded(|| {
         let mpi = Mpi::find().ok()?;
         // SAFETY: the caller's promise.
-        Some(files::find(unsafe { mpi.file(file) })?.synchronise())
+        Some(files::find(unsafe { mpi.file(file) })?.synchronise(mpi))
     });
     is_durable.unwrap_or(true)
 }

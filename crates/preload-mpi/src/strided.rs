@@ -5,13 +5,11 @@
 //! in part does no harm, because the same bytes go to the same places.
 
 use std::ffi::{c_int, c_void};
-use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use mpi::{File, Mpi};
 use sieve::Access;
-use transfer::LocalFile;
 
 use crate::files::{self, OpenFile, Sieve, State};
 use crate::memory::Memory;
@@ -37,15 +35,18 @@ pub(crate) struct Call {
 pub(crate) struct Carried {
     pub(crate) calls: AtomicU64,
     pub(crate) bytes: AtomicU64,
+    /// How many of the calls were of redirected files.
+    pub(crate) far: AtomicU64,
 }
 
 impl Carried {
     const fn nothing() -> Self {
-        Carried { calls: AtomicU64::new(0), bytes: AtomicU64::new(0) }
+        Carried { calls: AtomicU64::new(0), bytes: AtomicU64::new(0), far: AtomicU64::new(0) }
     }
 
-    fn count(&self, bytes: u64) {
+    fn count(&self, bytes: u64, is_far: bool) {
         self.calls.fetch_add(1, Ordering::Relaxed);
+        self.far.fetch_add(u64::from(is_far), Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
@@ -139,9 +140,10 @@ pub(crate) unsafe fn carry_out(access: Access, call: &Call) -> Option<c_int> {
         let bytes = unsafe { transfer(mpi, access, call, file, &record, &mut state) }?;
         // SAFETY: the program's own status. An error here can only be that of a wrong status.
         let _ = unsafe { mpi.set_status_bytes(call.status, bytes) };
+        let is_far = state.sieve.as_ref().is_some_and(|sieve| sieve.descriptor.is_far());
         match access {
-            Access::Read => READS.count(bytes),
-            Access::Write => WRITES.count(bytes),
+            Access::Read => READS.count(bytes, is_far),
+            Access::Write => WRITES.count(bytes, is_far),
         }
         Some(0)
     })
@@ -233,13 +235,12 @@ unsafe fn read(sieve: &mut Sieve, view: &View, start: u64, memory: &Memory) -> O
 }
 
 fn read_into(sieve: &mut Sieve, view: &View, start: u64, out: &mut [u8]) -> Option<u64> {
-    let Sieve { fd, engine, buffer, map } = sieve;
-    let target = LocalFile::private(fd.as_fd()).keeping(map);
+    let Sieve { descriptor, engine, buffer, map } = sieve;
     let mut done = 0;
     while done < out.len() {
         let at = start.checked_add(done as u64)?;
         // A short answer is followed by nothing at the end of the file, and by an error otherwise.
-        match engine.read(&target, &view.bytes, buffer, at, &mut out[done..]).ok()? {
+        match descriptor.read(engine, &view.bytes, map, buffer, at, &mut out[done..]).ok()? {
             0 => break,
             came => done += came as usize,
         }
@@ -267,12 +268,11 @@ unsafe fn write(sieve: &mut Sieve, view: &View, start: u64, memory: &Memory) -> 
 
 /// Writes all, or nothing that counts.
 fn write_from(sieve: &mut Sieve, view: &View, start: u64, data: &[u8]) -> Option<u64> {
-    let Sieve { fd, engine, buffer, map } = sieve;
-    let target = LocalFile::private(fd.as_fd()).keeping(map);
+    let Sieve { descriptor, engine, buffer, map } = sieve;
     let mut done = 0;
     while done < data.len() {
         let at = start.checked_add(done as u64)?;
-        match engine.write(&target, &view.bytes, buffer, at, &data[done..]).ok()? {
+        match descriptor.write(engine, &view.bytes, map, buffer, at, &data[done..]).ok()? {
             0 => return None,
             went => done += went as usize,
         }

@@ -75,17 +75,20 @@ fn line(abi: &str, version: &str, library: &str, place: (Option<u32>, Option<u32
     line.push_str(",\"fortran\":");
     counts(&mut line, fortran::COUNTERS.iter().copied());
     line.push_str(",\"sieved\":{");
-    carried(&mut line, "reads", "read_bytes", &strided::READS);
+    carried(&mut line, "reads", "read_bytes", "far_reads", &strided::READS);
     line.push(',');
-    carried(&mut line, "writes", "written_bytes", &strided::WRITES);
+    carried(&mut line, "writes", "written_bytes", "far_writes", &strided::WRITES);
     line.push_str("}}\n");
     line
 }
 
-fn carried(line: &mut String, calls: &str, bytes: &str, carried: &Carried) {
-    let (call_count, byte_count) =
-        (carried.calls.load(Ordering::Relaxed), carried.bytes.load(Ordering::Relaxed));
-    let _ = write!(line, "\"{calls}\":{call_count},\"{bytes}\":{byte_count}");
+fn carried(line: &mut String, calls: &str, bytes: &str, far: &str, carried: &Carried) {
+    let names = [calls, bytes, far];
+    let numbers = [&carried.calls, &carried.bytes, &carried.far];
+    for (index, (name, number)) in names.into_iter().zip(numbers).enumerate() {
+        let comma = if index > 0 { "," } else { "" };
+        let _ = write!(line, "{comma}\"{name}\":{}", number.load(Ordering::Relaxed));
+    }
 }
 
 fn counts(line: &mut String, counters: impl Iterator<Item = &'static Counter>) {
@@ -105,7 +108,7 @@ fn counts(line: &mut String, counters: impl Iterator<Item = &'static Counter>) {
 }
 
 /// A JSON string.
-fn string(line: &mut String, text: &str) {
+pub(crate) fn string(line: &mut String, text: &str) {
     line.push('"');
     for character in text.chars() {
         match character {

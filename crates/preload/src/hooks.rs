@@ -5,6 +5,7 @@
 //! declaration come the function that a patched entry jumps to, the exported symbol of the
 //! fallback, and the row in [`all`].
 
+pub(crate) mod batch;
 pub(crate) mod data;
 pub(crate) mod descriptor;
 pub(crate) mod memory;
@@ -75,6 +76,7 @@ pub(crate) trait Named {
 /// All hooks.
 pub fn all() -> impl Iterator<Item = &'static Hook> {
     [
+        batch::HOOKS,
         data::HOOKS,
         descriptor::HOOKS,
         memory::HOOKS,

@@ -1,5 +1,6 @@
 //! What the hooks do, in safe terms.
 
+pub(crate) mod batch;
 pub(crate) mod data;
 pub(crate) mod descriptor;
 pub(crate) mod environment;

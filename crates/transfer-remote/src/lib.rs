@@ -9,8 +9,6 @@
 //!    requests of one before it waits for the first reply.
 #![forbid(unsafe_code)]
 
-mod route;
-
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -75,7 +73,14 @@ impl ServedFile {
     /// # Errors
     /// When the service cannot be reached or the file cannot be read.
     pub fn profile(&self) -> client::Result<Profile> {
-        route::measure(self)
+        transfer::measure_route(
+            self.is_readable(),
+            || self.len(),
+            |reads| {
+                let parts = reads.iter_mut().map(|read| ReadPart::new(read.offset, read.buf));
+                self.handle.read_batch(&mut parts.collect::<Vec<_>>())
+            },
+        )
     }
 
     fn lock_of(&self, kind: p9::LockKind, file: &Range<u64>) -> Lock {

@@ -20,7 +20,8 @@
 //! that is not in the view, and makes the file no longer than its last wanted byte. The count that
 //! is returned is always a prefix of the data, all of which was carried.
 //!
-//! [`tune`] measures what the planner's parameters are found from.
+//! [`tune`] measures what the planner's parameters are found from, [`measure_route`] the parameters of a
+//! way by messages.
 //!
 //! Whatever reads and writes at an offset is a [`Target`]: [`LocalFile`] is one, and a file at the
 //! other end of a connection, or a simulated one, can be another.
@@ -32,6 +33,7 @@ mod local;
 mod map;
 mod ranges;
 mod read;
+mod route;
 mod target;
 pub mod tune;
 mod write;
@@ -40,4 +42,5 @@ pub use engine::{Engine, Locking, Planner};
 pub use error::{Error, Result};
 pub use local::LocalFile;
 pub use map::FileMap;
+pub use route::measure_route;
 pub use target::{LockKind, Piece, ReadRequest, Target, WriteRequest, read_full, write_full};

@@ -23,7 +23,7 @@ DESCRIPTORS = ("duplicates flags close-in-bulk ten-thousand too-many numbering w
 parts("descriptors", DESCRIPTORS, core=("duplicates", "close-in-bulk"))
 parts("descriptors-fortify", "duplicates flags waiting")
 
-VECTORS = "vectors positions one-byte bad-addresses alternating kernel-copies spliced asynchronous large-blocks"
+VECTORS = "vectors positions one-byte bad-addresses alternating kernel-copies spliced asynchronous listed large-blocks"
 parts("vectors", VECTORS, core=("positions", "alternating", "large-blocks"))
 parts("vectors-fortify", "vectors positions")
 

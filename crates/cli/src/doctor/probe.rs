@@ -38,6 +38,16 @@ impl Probe {
         Ok(probe)
     }
 
+    /// The preload library.
+    pub(super) fn library(&self) -> &Path {
+        &self.library
+    }
+
+    /// Where files may be made.
+    pub(super) fn scratch(&self) -> &Path {
+        &self.dir
+    }
+
     /// Whether libc can be patched: sort(1) reads by stdio, whose own calls no symbol can catch.
     pub(super) fn patched(&self) -> Result<String> {
         self.run("sort", true, SORTED)?;

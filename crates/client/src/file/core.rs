@@ -320,6 +320,14 @@ impl Core {
         self.siblings.note_write(&mut state.seen);
     }
 
+    /// Forgets what is cached, here and in siblings: a program that agrees with others on a time does so by
+    /// file, not by descriptor.
+    pub(super) fn forget_everywhere(&self) {
+        let mut state = self.lock();
+        state.forget_reads();
+        self.siblings.note_sync(&mut state.seen);
+    }
+
     /// Before something is gathered or sent: whoever settles all files must find this one.
     pub(super) fn list(&self, state: &mut State) {
         if !std::mem::replace(&mut state.is_listed, true) {

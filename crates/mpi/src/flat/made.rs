@@ -103,6 +103,22 @@ pub enum Distribution {
 }
 
 impl Type {
+    /// Whether a predefined type with gaps, such as MPI_DOUBLE_INT, is among what it was made of.
+    #[must_use]
+    pub fn has_gapped_pairs(&self) -> bool {
+        match &self.made {
+            Made::Dense => false,
+            Made::Blocks(_) => true,
+            Made::Struct(fields) => fields.iter().any(|(_, _, of)| of.has_gapped_pairs()),
+            Made::Same(of)
+            | Made::Contiguous { of, .. }
+            | Made::Vector { of, .. }
+            | Made::Indexed { of, .. }
+            | Made::Subarray { of, .. }
+            | Made::Darray { of, .. } => of.has_gapped_pairs(),
+        }
+    }
+
     /// The bytes of one instance.
     ///
     /// # Errors

@@ -18,7 +18,7 @@ unsafe extern "C-unwind" {
 
 /// Redirected calls wait in places where a thread cannot be cancelled, so a pending cancellation is
 /// acted on before (pthreads(7), "cancellation points").
-fn cancellation_point() -> bool {
+pub(super) fn cancellation_point() -> bool {
     // SAFETY: no arguments; the frames that it may unwind hold nothing.
     unsafe { pthread_testcancel() };
     true
