@@ -169,11 +169,13 @@ pub(crate) enum Shape {
     Record { keyword: Span, marker: Option<Marker>, inner: Option<Box<Shape>> },
 }
 
-/// `b, a` or `position [i] …` between the braces of a substruct.
+/// `b, a`, `position {…}` or `position [i] = position[i*2]` between the braces of a substruct.
 #[derive(Debug)]
 pub(crate) struct ShapeFields {
     pub(crate) names: Vec<Name>,
     pub(crate) shape: Option<Shape>,
+    /// What is behind `=`, where there is one name.
+    pub(crate) source: Option<Path>,
 }
 
 /// `[i, j*2]`; where nothing stands, all is meant.

@@ -195,10 +195,16 @@ pub(crate) struct Findings {
     list: Vec<Diagnostic>,
     omitted: usize,
     errors: usize,
+    /// Part of the text was not understood: names that are missing may stand there.
+    pub(crate) is_partial: bool,
 }
 
 impl Findings {
     pub(crate) fn add(&mut self, one: Diagnostic) {
+        if self.is_partial && one.code == Code::UnknownName {
+            self.errors += 1;
+            return;
+        }
         let is_error = one.severity == Severity::Error;
         self.errors += usize::from(is_error);
         if self.list.len() < DIAGNOSTICS_MAX {

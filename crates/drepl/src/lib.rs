@@ -14,6 +14,8 @@
 //! 4. What is wrong comes back as [`Diagnostics`], which [`Diagnostics::render`] shows with the lines
 //!    they are about.
 //!
+//! [`format()`] writes a text as it should look, and [`print()`] makes a text of a [`Definition`].
+//!
 //! # Source
 //!
 //! Ionkov, Lang, Maltzahn, "DRepl: Optimizing Access to Application Data for Analysis and
@@ -25,9 +27,11 @@ mod check;
 mod compiled;
 pub mod definition;
 pub mod diagnostic;
+mod format;
 pub mod limits;
 mod load;
 mod parse;
+mod print;
 pub mod source;
 mod token;
 pub mod words;
@@ -35,6 +39,8 @@ pub mod words;
 pub use compiled::{Compiled, ReplicaSpans, SourceMap, ViewSpans};
 pub use definition::Definition;
 pub use diagnostic::{Code, Diagnostic, Diagnostics, Severity};
+pub use format::format;
+pub use print::{is_name, print};
 pub use source::{LoadError, Loaded, Loader, MemoryLoader};
 
 use diagnostic::Findings;
@@ -49,6 +55,7 @@ pub fn compile(path: &str, loader: &mut dyn Loader) -> Result<Compiled, Diagnost
     reader.read(path);
     let load::Reader { sources, program, .. } = reader;
     let is_understood = findings.errors() == 0;
+    findings.is_partial = !is_understood;
     let (definition, mut map) = check::check(&program, is_understood, &mut findings);
     if findings.errors() > 0 {
         return Err(findings.into_diagnostics(sources));

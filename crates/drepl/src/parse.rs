@@ -34,6 +34,8 @@ pub(crate) struct Parser<'a, 'f> {
     last: Span,
     /// Braces that are open.
     depth: usize,
+    /// Where the declaration begins that is being read.
+    declaration: u32,
     /// Types within types that are being read.
     nesting: usize,
     findings: &'f mut Findings,
@@ -45,7 +47,8 @@ pub(crate) fn parse(text: &str, source: u32, findings: &mut Findings) -> Vec<Ite
     let token = lexer.next(findings);
     let next = lexer.next(findings);
     let last = Span { source, ..Span::default() };
-    let mut parser = Parser { text, lexer, token, next, last, depth: 0, nesting: 0, findings };
+    let mut parser =
+        Parser { text, lexer, token, next, last, depth: 0, declaration: 0, nesting: 0, findings };
     parser.file()
 }
 
@@ -56,7 +59,7 @@ impl Parser<'_, '_> {
             if self.take(Kind::Semicolon).is_some() {
                 continue;
             }
-            let start = self.token.span.start;
+            let start = self.begin();
             match self.item() {
                 Ok(item) => items.push(item),
                 Err(Confused) => self.skip_to_section(start),
@@ -138,7 +141,7 @@ impl Parser<'_, '_> {
                 self.depth = depth - 1;
                 return Ok((members, open.to(self.last)));
             }
-            let start = self.token.span.start;
+            let start = self.begin();
             let parsed = member(self).and_then(|parsed| {
                 self.end_of_declaration()?;
                 Ok(parsed)
@@ -216,12 +219,21 @@ impl Parser<'_, '_> {
         self.last
     }
 
+    /// Remembers where a declaration begins.
+    fn begin(&mut self) -> u32 {
+        self.declaration = self.token.span.start;
+        self.declaration
+    }
+
     fn take(&mut self, kind: Kind) -> Option<Span> {
         (self.token.kind == kind).then(|| self.advance())
     }
 
     fn expect(&mut self, kind: Kind, what: &str) -> Parsed<Span> {
-        self.take(kind).ok_or(()).or_else(|()| Err(self.unexpected(what, None)))
+        match self.take(kind) {
+            Some(span) => Ok(span),
+            None => Err(self.unexpected(what, None)),
+        }
     }
 
     fn text_of(&self, span: Span) -> &str {
@@ -286,24 +298,21 @@ impl Parser<'_, '_> {
 
     // ---- faults -----------------------------------------------------------------------------------
 
-    /// Tells that something else was expected.
+    /// Tells that something else was expected. What is no token at all was told of before.
     fn unexpected(&mut self, expected: &str, help: Option<String>) -> Confused {
         let token = self.token;
+        if token.kind == Kind::Strange {
+            return Confused;
+        }
+        // What is missing at the end of a line is shown there, not in the next one.
+        let is_behind = token.begins_line && token.span.start != self.declaration;
         let found = match token.kind {
             Kind::End => "the end of the file".to_owned(),
-            _ => {
-                let text: String = self.text_of(token.span).chars().take(40).collect();
-                format!("`{}`", text.escape_debug().to_string().replace("\\\"", "\""))
-            }
+            _ if is_behind => "the end of the line".to_owned(),
+            _ => format!("`{}`", shown(self.text_of(token.span))),
         };
-        // What is missing at the end of a line is shown there, not in the next one.
-        let is_behind = token.begins_line && self.last.end > 0;
         let span = if is_behind { self.last.after() } else { token.span };
-        let message = if is_behind && token.kind != Kind::End {
-            format!("expected {expected}, found the end of the line")
-        } else {
-            format!("expected {expected}, found {found}")
-        };
+        let message = format!("expected {expected}, found {found}");
         let error = Diagnostic::error(Code::Syntax, span, message);
         self.findings.add(error.label(format!("expected {expected}")).maybe_help(help));
         Confused
@@ -326,4 +335,13 @@ impl Parser<'_, '_> {
 
 pub(crate) fn did_you_mean(word: &str) -> String {
     format!("did you mean `{word}`?")
+}
+
+/// Text of a source as it can stand in a message.
+fn shown(text: &str) -> String {
+    let mut shown = String::new();
+    for c in text.chars().take(40) {
+        if c.is_control() { shown.extend(c.escape_default()) } else { shown.push(c) }
+    }
+    shown
 }

@@ -48,6 +48,8 @@ pub(crate) enum Kind {
     ShiftLeft,
     /// `>>`.
     ShiftRight,
+    /// What belongs to no token, which was told.
+    Strange,
     /// Behind the last one.
     End,
 }
@@ -90,19 +92,18 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The next token. What belongs to none is told and left out.
+    /// The next token. What belongs to none is told.
     pub(crate) fn next_with_comments(&mut self, findings: &mut Findings) -> Token {
-        loop {
-            self.skip_blanks();
-            let start = self.at;
-            let Some(first) = self.rest().chars().next() else {
-                return self.token(Kind::End, start);
-            };
-            match self.scan(first, findings) {
-                Some(kind) => return self.token(kind, start),
-                None => self.skip_strange(start, findings),
-            }
-        }
+        self.skip_blanks();
+        let start = self.at;
+        let Some(first) = self.rest().chars().next() else {
+            return self.token(Kind::End, start);
+        };
+        let kind = self.scan(first, findings).unwrap_or_else(|| {
+            self.skip_strange(start, findings);
+            Kind::Strange
+        });
+        self.token(kind, start)
     }
 
     fn rest(&self) -> &'a str {
@@ -151,7 +152,7 @@ impl<'a> Lexer<'a> {
             '/' if rest.starts_with("//") => (Kind::Comment, line_len(rest)),
             '/' if rest.starts_with("/*") => (Kind::Comment, self.block_len(findings)),
             '/' => (Kind::Slash, 1),
-            '"' => (Kind::Text, self.text_len(findings)),
+            '"' => self.scan_text(findings),
             c if begins_word(c) => (Kind::Word, word_len(rest)),
             // Letters in a number are told of when its value is taken.
             c if c.is_ascii_digit() => (Kind::Number, word_len(rest)),
@@ -176,8 +177,8 @@ impl<'a> Lexer<'a> {
         rest.len()
     }
 
-    /// The length of a text with its quotes. It ends with its line if it has no second quote.
-    fn text_len(&self, findings: &mut Findings) -> usize {
+    /// A text with its quotes. It ends with its line if it has no second quote.
+    fn scan_text(&self, findings: &mut Findings) -> (Kind, usize) {
         let rest = self.rest();
         let mut escaped = false;
         for (at, c) in rest.char_indices().skip(1) {
@@ -185,7 +186,7 @@ impl<'a> Lexer<'a> {
                 '\n' => break,
                 _ if escaped => escaped = false,
                 '\\' => escaped = true,
-                '"' => return at + 1,
+                '"' => return (Kind::Text, at + 1),
                 _ => {}
             }
         }
@@ -197,7 +198,7 @@ impl<'a> Lexer<'a> {
                 .label("begins here")
                 .help("end it with `\"` in the same line"),
         );
-        len
+        (Kind::Strange, len)
     }
 
     fn skip_strange(&mut self, start: usize, findings: &mut Findings) {
@@ -207,7 +208,9 @@ impl<'a> Lexer<'a> {
         let more = rest[first..].find(|c| !strange(c)).unwrap_or(rest.len() - first);
         self.at += first + more;
         let what = &self.text[start..self.at];
-        let shown: String = what.chars().take(8).flat_map(char::escape_debug).collect();
+        let shown: String = what.chars().take(8).collect();
+        let is_plain = !shown.contains(|c: char| c.is_control() || c.is_whitespace());
+        let shown = if is_plain { shown } else { shown.escape_default().to_string() };
         let message = format!("`{shown}` is not part of the language");
         let help = match what {
             "&" | "|" | "^" | "!" | "~" | "<" | ">" => {

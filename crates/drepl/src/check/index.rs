@@ -9,7 +9,7 @@ use crate::diagnostic::{Code, Diagnostic};
 use crate::source::Span;
 
 /// A temporary variable of a slice: a dimension of the view's array.
-struct Temporary<'a> {
+pub(super) struct Temporary<'a> {
     name: &'a str,
     span: Span,
 }
@@ -46,7 +46,7 @@ impl Parts<'_, '_, '_> {
             Some(left) => self.temporaries(left, taken)?,
             None => Vec::new(),
         };
-        let linear = self.linear(indexes, &temporaries, taken)?;
+        let linear = self.linear(indexes, &temporaries, element, taken)?;
         if linear.iter().all(|one| one.terms.is_empty()) {
             // One element; the view's own dimensions are those of something within it.
             let indexes = self.fixed(array, indexes, &linear)?;
@@ -110,7 +110,11 @@ impl Parts<'_, '_, '_> {
     /// Whether as many indexes are given as there are dimensions, and none is left out among others.
     pub(super) fn has_rank(&mut self, array: &Array, indexes: &Indexes, what: &str) -> bool {
         let (given, rank) = (indexes.list.len(), array.lengths.len());
-        let plural = if rank == 1 { "" } else { if what == "index" { "es" } else { "s" } };
+        let plural = match (rank, what) {
+            (1, _) => "",
+            (_, "index") => "es",
+            _ => "s",
+        };
         if given != rank {
             let message = format!("expected {rank} {what}{plural}, found {given}");
             let error = Diagnostic::error(Code::Shape, indexes.span, message);
@@ -127,7 +131,7 @@ impl Parts<'_, '_, '_> {
     }
 
     /// The names of the view's dimensions.
-    fn temporaries<'e>(
+    pub(super) fn temporaries<'e>(
         &mut self,
         left: &'e Indexes,
         taken: Taken<'_>,
@@ -190,6 +194,7 @@ impl Parts<'_, '_, '_> {
         &mut self,
         indexes: &Indexes,
         temporaries: &[Temporary<'_>],
+        within: Option<&Shape>,
         taken: Taken<'_>,
     ) -> Option<Vec<Linear>> {
         let names: Vec<&str> = temporaries.iter().map(|temporary| temporary.name).collect();
@@ -210,7 +215,8 @@ impl Parts<'_, '_, '_> {
                     expr.span,
                     format!("`{name}` is no dimension of the view here"),
                 );
-                let error = if taken.outer.contains(&&**name) {
+                let is_within = || within.is_some_and(|shape| has_dimension(shape, name));
+                let error = if taken.outer.contains(&&**name) || is_within() {
                     error.label("counts the elements of another array").help(
                         "each array is indexed by the dimensions that stand at its own place: \
                          `[i] [j] … = data[i].x[j]`",
@@ -378,4 +384,20 @@ fn stored_index(span: Span) -> Diagnostic {
     Diagnostic::error(Code::VariableSize, span, "the length of this dimension is a variable")
         .label("expected the dimension of the view by itself, such as `i`")
         .help("which elements there are is known only when there is data")
+}
+
+/// Whether a name counts a dimension somewhere in a shape.
+fn has_dimension(shape: &Shape, name: &str) -> bool {
+    match shape {
+        Shape::Array { indexes, element } => {
+            let is_it =
+                |expr: &crate::ast::Expr| matches!(&expr.kind, ExprKind::Name(one) if one == name);
+            indexes.list.iter().flatten().any(is_it)
+                || element.as_ref().is_some_and(|element| has_dimension(element, name))
+        }
+        Shape::Record { inner, .. } => {
+            inner.as_ref().is_some_and(|inner| has_dimension(inner, name))
+        }
+        Shape::Named(_) | Shape::Fields { .. } => false,
+    }
 }

@@ -91,10 +91,12 @@ impl Parts<'_, '_, '_> {
                 let Type::Array(array) = kind else {
                     let message = format!("{} has no elements", describe(kind));
                     let error = Diagnostic::error(Code::Shape, indexes.span, message);
-                    self.findings.add(error.label("expected no brackets"));
+                    let error = error.label("expected no brackets");
+                    self.findings.add(error.related(taken.span, "this is meant"));
                     return None;
                 };
                 if !indexes.is_empty() {
+                    self.temporaries(indexes, taken)?;
                     let error =
                         Diagnostic::error(Code::Index, indexes.span, "the right side has no index");
                     let error =
@@ -129,11 +131,23 @@ impl Parts<'_, '_, '_> {
         let mut spans = HashMap::new();
         let mut parts = Vec::new();
         let mut is_right = true;
-        for ShapeFields { names, shape } in fields {
+        for ShapeFields { names, shape, source } in fields {
+            let steps = source.as_ref().map_or(&[][..], |source| &source.steps);
+            if let (Some(source), Some(name)) = (source, names.first())
+                && source.root.text != name.text
+            {
+                let message = format!("the field `{}` is taken from itself", name.text);
+                let error = Diagnostic::error(Code::Shape, source.root.span, message);
+                self.findings.add(error.label(format!("expected `{}`", name.text)));
+                is_right = false;
+                continue;
+            }
             for name in names {
                 let is_first = is_new(&mut spans, name, "field of this part", self.findings);
                 let part = self.field(kind, name).and_then(|(field, inner)| {
-                    let part = self.take(&inner, &[], shape.as_ref(), taken)?;
+                    let span = if names.len() == 1 { taken.span } else { name.span };
+                    let taken = Taken { span, ..taken };
+                    let part = self.take(&inner, steps, shape.as_ref(), taken)?;
                     Some(PartField { field, part })
                 });
                 is_right &= is_first && part.is_some();
@@ -202,7 +216,8 @@ impl Parts<'_, '_, '_> {
         if base != *kind {
             let message = format!("`{}` is no part of what is taken here", name.text);
             let error = Diagnostic::error(Code::Shape, name.span, message);
-            let mut label = format!("is of {}", describe(&base));
+            let is = if self.types.contains_key(&*name.text) { "is a part of" } else { "is" };
+            let mut label = format!("{is} {}", describe(&base));
             let what = describe(kind);
             if describe(&base) == what {
                 label += " of other types or lengths";

@@ -102,7 +102,7 @@ impl Checker<'_, '_> {
                     .add(error.label("expected one of them").related(before, "the first one"));
             }
         }
-        if replica.views.is_empty() && !made.complete {
+        if replica.views.is_empty() && !made.complete && !self.findings.is_partial {
             let message = format!("the replica `{}` would store nothing", made.name);
             let error = Diagnostic::error(Code::Replica, replica.name.span, message);
             let error = error.label("expected views: `view NAME`");
@@ -221,9 +221,9 @@ pub(super) fn check_sizes(
         }
         views.push(checked(end, Some(8), u64::checked_add));
     }
-    let dataset = definition.variables.iter().fold(Some(0), |sum, variable| {
+    let dataset = definition.variables.iter().try_fold(0, |sum, variable| {
         let size = checked(measures.of(&variable.kind).size, Some(8), u64::checked_add);
-        checked(sum, size, u64::checked_add)
+        checked(Some(sum), size, u64::checked_add)
     });
     for (replica, spans) in definition.replicas.iter().zip(&map.replicas) {
         let rest = if replica.complete { dataset } else { Some(0) };

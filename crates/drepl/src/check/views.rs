@@ -195,7 +195,7 @@ impl<'d> Checker<'_, 'd> {
                     flags.records.replace(At { what: *marker, span }).map(|before| before.span)
                 }
                 ViewFlag::Header(bytes) => {
-                    let what = bytes_of(self.dataset, bytes, "a header", self.findings);
+                    let what = bytes_of(self.dataset, bytes, self.findings);
                     let header = At { what: what.unwrap_or(0), span };
                     flags.header.replace(header).map(|before| before.span)
                 }
@@ -331,7 +331,7 @@ fn placing(parts: &mut Parts<'_, '_, '_>, var: &ViewVar, in_record: bool) -> Pla
             parts.findings.add(error.label("expected nothing here").help(help));
             continue;
         }
-        let Some(value) = bytes_of(parts.dataset, expr, "a place", parts.findings) else {
+        let Some(value) = bytes_of(parts.dataset, expr, parts.findings) else {
             continue;
         };
         match what {
@@ -358,20 +358,15 @@ fn placing(parts: &mut Parts<'_, '_, '_>, var: &ViewVar, in_record: bool) -> Pla
 }
 
 /// A number of bytes.
-fn bytes_of(
-    dataset: &Dataset<'_>,
-    expr: &Expr,
-    what: &str,
-    findings: &mut Findings,
-) -> Option<u64> {
+fn bytes_of(dataset: &Dataset<'_>, expr: &Expr, findings: &mut Findings) -> Option<u64> {
     let scope =
         Scope { constants: &dataset.constants, variables: &dataset.variables, temporaries: &[] };
     let value = scope.constant(expr, findings)?;
     let bytes = u64::try_from(value).ok();
     if bytes.is_none() {
-        let message = format!("{what} cannot be at {value} bytes");
+        let message = format!("{value} is no number of bytes");
         let error = Diagnostic::error(Code::Placing, expr.span, message);
-        findings.add(error.label("expected 0 or more bytes"));
+        findings.add(error.label("expected 0 or more"));
     }
     bytes
 }

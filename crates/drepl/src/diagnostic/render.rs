@@ -33,6 +33,10 @@ pub(super) fn render(diagnostics: &Diagnostics, colour: bool) -> String {
     let mut shown = Shown { sources: &diagnostics.sources, prepared: HashMap::new() };
     let mut text = Vec::new();
     for one in &diagnostics.list {
+        if !is_showable(one, &diagnostics.sources) {
+            text.extend(plain(one, &diagnostics.sources).into_bytes());
+            continue;
+        }
         let written = report(one, colour).write(&mut shown, &mut text);
         debug_assert!(written.is_ok(), "memory takes everything");
     }
@@ -42,6 +46,39 @@ pub(super) fn render(diagnostics: &Diagnostics, colour: bool) -> String {
     }
     // Lines without text end in the spaces of their margin.
     text.lines().fold(String::new(), |lines, line| lines + line.trim_end() + "\n")
+}
+
+/// Lines that no terminal shows are not shown.
+const LINE_LEN_MAX: usize = 500;
+
+fn is_showable(one: &Diagnostic, sources: &Sources) -> bool {
+    let spans = one.related.iter().map(|(span, _)| *span).chain([one.span]);
+    spans.into_iter().all(|span| {
+        let Some(source) = sources.get(span.source) else { return false };
+        [span.start, span.end].into_iter().all(|at| {
+            let (before, after) = source.text.as_bytes().split_at(at as usize);
+            let is_line = |byte: &u8| *byte != b'\n';
+            let before = before.iter().rev().take(LINE_LEN_MAX).take_while(|byte| is_line(byte));
+            let after = after.iter().take(LINE_LEN_MAX).take_while(|byte| is_line(byte));
+            before.count() + after.count() < LINE_LEN_MAX
+        })
+    })
+}
+
+/// Without the line.
+fn plain(one: &Diagnostic, sources: &Sources) -> String {
+    let severity = match one.severity {
+        Severity::Error => "Error",
+        Severity::Warning => "Warning",
+    };
+    let mut text = format!("[{}] {severity}: {}\n", one.code.as_str(), one.message);
+    if let Some(at) = sources.position(one.span) {
+        let _ = writeln!(text, "   at {}:{}:{}: {}", at.name, at.line, at.column, one.label);
+    }
+    if let Some(help) = &one.help {
+        let _ = writeln!(text, "   Help: {help}");
+    }
+    text
 }
 
 type Place = (u32, std::ops::Range<usize>);

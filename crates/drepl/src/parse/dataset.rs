@@ -88,6 +88,15 @@ impl Parser<'_, '_> {
                 break;
             }
         }
-        Ok(Fields { names, kind: self.type_expr()? })
+        let kind = self.type_expr()?;
+        let begins = ["const", "type", "var", "dataset", "view", "replica"];
+        if !self.is_at_end() && begins.contains(&&*names[0].text) {
+            let help = format!(
+                "if this `{}` is no field, the struct before it lacks its `}}`",
+                names[0].text
+            );
+            return Err(self.unexpected("the end of the line, or `;`", Some(help)));
+        }
+        Ok(Fields { names, kind })
     }
 }

@@ -87,7 +87,7 @@ impl Parser<'_, '_> {
             Ok(value) => return value,
             Err(fault) => fault,
         };
-        let shown: String = text.chars().take(40).collect();
+        let shown = super::shown(text);
         let (message, label, help) = match fault {
             NumberFault::LeadingZero => (
                 format!("`{shown}` begins with a zero"),

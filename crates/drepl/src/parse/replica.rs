@@ -24,7 +24,7 @@ impl Parser<'_, '_> {
             Some("complete") => ReplicaFlag::Complete,
             Some("sync") => ReplicaFlag::Update(Update::Sync),
             Some("async") => ReplicaFlag::Update(Update::Async),
-            Some("on") if self.next_is_hyphen() => {
+            Some("on") if self.next.kind == Kind::Minus => {
                 self.hyphenated("close", "`on-close`")?;
                 ReplicaFlag::Update(Update::OnClose)
             }

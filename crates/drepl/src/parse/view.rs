@@ -27,7 +27,7 @@ impl Parser<'_, '_> {
         let start = self.token.span;
         let what = match self.word() {
             Some("readonly") => ViewFlag::ReadOnly,
-            Some("read") if self.next_is_hyphen() => {
+            Some("read") if self.next.kind == Kind::Minus => {
                 self.hyphenated("only", "`read-only`")?;
                 ViewFlag::ReadOnly
             }
@@ -59,16 +59,11 @@ impl Parser<'_, '_> {
         Ok(At { what, span: start.to(self.last) })
     }
 
-    /// Whether the next token is a `-` that touches the word before it.
-    pub(super) fn next_is_hyphen(&self) -> bool {
-        self.next.kind == Kind::Minus && self.next.span.start == self.token.span.end
-    }
-
-    /// Leaves the parser at the second part of `read-only`, with the first and the hyphen taken.
+    /// Takes the first part of a word such as `read-only` and its hyphen, and leaves the second part to be taken.
     pub(super) fn hyphenated(&mut self, second: &str, whole: &str) -> Parsed<()> {
-        self.advance();
-        self.advance();
-        let touches = self.token.span.start == self.last.end;
+        let first = self.advance();
+        let hyphen = self.advance();
+        let touches = first.end == hyphen.start && hyphen.end == self.token.span.start;
         if touches && self.word() == Some(second) {
             Ok(())
         } else {
@@ -243,7 +238,16 @@ impl Parser<'_, '_> {
             }
         }
         let shape = if self.begins_shape() { Some(self.shape()?) } else { None };
-        Ok(ShapeFields { names, shape })
+        let mut source = None;
+        if self.token.kind == Kind::Equals && !self.token.begins_line {
+            if names.len() > 1 {
+                let help = "part the fields with `;`".to_owned();
+                return Err(self.unexpected("one field before `=`", Some(help)));
+            }
+            self.advance();
+            source = Some(self.path("the field")?);
+        }
+        Ok(ShapeFields { names, shape, source })
     }
 
     /// `data[i*3].position`.

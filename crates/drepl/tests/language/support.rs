@@ -14,12 +14,3 @@ pub(crate) fn right(text: &str) -> Definition {
         Err(wrong) => panic!("{}", wrong.render(false)),
     }
 }
-
-/// Asserts that a text is wrong, and gives what is said.
-#[track_caller]
-pub(crate) fn wrong(text: &str) -> Diagnostics {
-    match compile(text) {
-        Ok(compiled) => panic!("it was understood: {:#?}", compiled.definition),
-        Err(wrong) => wrong,
-    }
-}
