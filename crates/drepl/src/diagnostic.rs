@@ -158,6 +158,12 @@ impl Diagnostics {
         self.omitted > 0 || self.list.iter().any(|one| one.severity == Severity::Error)
     }
 
+    /// The same, with another name for the text that was looked at.
+    pub fn named(mut self, name: &str) -> Self {
+        self.sources.rename(name);
+        self
+    }
+
     /// As people read them, with source lines; `colour` for a terminal.
     pub fn render(&self, colour: bool) -> String {
         render::render(self, colour)

@@ -15,7 +15,7 @@ const INDENT: &str = "    ";
 /// Formatting twice changes nothing more, and what is meant stays the same.
 ///
 /// # Errors
-/// The text cannot be understood. What it says may be wrong otherwise.
+/// The text cannot be understood; [`Diagnostics::named`] says which one it is. What it says may be wrong otherwise.
 pub fn format(text: &str) -> Result<String, Diagnostics> {
     let mut findings = Findings::default();
     parse::parse(text, 0, &mut findings);

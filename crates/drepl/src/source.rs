@@ -61,6 +61,13 @@ impl Sources {
         u32::try_from(self.list.len() - 1).expect("includes are limited")
     }
 
+    /// Gives the first source a name.
+    pub(crate) fn rename(&mut self, name: &str) {
+        if let Some(first) = self.list.first_mut() {
+            name.clone_into(&mut first.name);
+        }
+    }
+
     /// The source of a span.
     pub fn get(&self, source: u32) -> Option<&Source> {
         self.list.get(source as usize)
