@@ -145,12 +145,17 @@ fn is_new<'a>(
 
 /// Tells of a name that nothing has.
 fn unknown<'a>(
+    findings: &Findings,
     what: &str,
     name: &str,
     span: Span,
     known: impl Iterator<Item = &'a str>,
 ) -> Diagnostic {
-    let help = words::nearest(name, known).map(did_you_mean);
+    // Suggestions that nobody sees are not worth the search.
+    let help = match findings.is_full() {
+        true => None,
+        false => words::nearest(name, known).map(did_you_mean),
+    };
     let error = Diagnostic::error(Code::UnknownName, span, format!("there is no {what} `{name}`"));
     error.label("not defined").maybe_help(help)
 }

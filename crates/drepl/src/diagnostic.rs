@@ -221,6 +221,11 @@ impl Findings {
         }
     }
 
+    /// What is found from now on is only counted.
+    pub(crate) fn is_full(&self) -> bool {
+        self.is_partial || self.list.len() >= DIAGNOSTICS_MAX
+    }
+
     pub(crate) fn errors(&self) -> usize {
         self.errors
     }

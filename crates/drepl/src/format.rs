@@ -24,23 +24,77 @@ pub fn format(text: &str) -> Result<String, Diagnostics> {
         sources.add(Source { name: "definition".to_owned(), text: text.into() });
         return Err(findings.into_diagnostics(sources));
     }
-    let mut lexer = Lexer::new(text, 0);
-    let mut tokens = Vec::new();
-    loop {
-        let token = lexer.next_with_comments(&mut findings);
-        tokens.push(token);
-        if token.kind == Kind::End {
-            break;
-        }
-    }
+    let tokens = tokens(text, &mut findings);
     let mut formatter =
         Formatter { text, out: String::with_capacity(text.len()), state: State::default() };
-    let kept = (0..tokens.len()).filter(|&at| !formatter.is_needless(&tokens, at));
-    let kept: Vec<Token> = kept.map(|at| tokens[at]).collect();
+    let kept = without_needless(&tokens);
     for at in 0..kept.len() {
         formatter.write(&kept, at);
     }
     Ok(formatter.out)
+}
+
+/// A token and the lines on which it begins and ends.
+#[derive(Debug, Clone, Copy)]
+struct Placed {
+    token: Token,
+    line: usize,
+    last_line: usize,
+}
+
+/// How many lines end between two tokens.
+fn lines_between(before: Placed, after: Placed) -> usize {
+    after.line - before.last_line
+}
+
+fn tokens(text: &str, findings: &mut Findings) -> Vec<Placed> {
+    let newlines = |from: u32, to: u32| {
+        text.as_bytes()[from as usize..to as usize].iter().filter(|&&byte| byte == b'\n').count()
+    };
+    let mut lexer = Lexer::new(text, 0);
+    let (mut tokens, mut end, mut line) = (Vec::new(), 0, 0);
+    loop {
+        let token = lexer.next_with_comments(findings);
+        line += newlines(end, token.span.start);
+        let last_line = line + newlines(token.span.start, token.span.end);
+        tokens.push(Placed { token, line, last_line });
+        (end, line) = (token.span.end, last_line);
+        if token.kind == Kind::End {
+            return tokens;
+        }
+    }
+}
+
+/// All tokens but each `;` that ends what ends anyway.
+fn without_needless(tokens: &[Placed]) -> Vec<Placed> {
+    // What comes next behind each token that is neither a comment nor a `;`.
+    let mut next = vec![None; tokens.len()];
+    let mut found = None;
+    for (at, placed) in tokens.iter().enumerate().rev() {
+        next[at] = found;
+        if !matches!(placed.token.kind, Kind::Comment | Kind::Semicolon) {
+            found = Some(*placed);
+        }
+    }
+    let mut before: Option<Placed> = None;
+    let mut kept = Vec::with_capacity(tokens.len());
+    for (placed, next) in tokens.iter().zip(next) {
+        let ended = before.is_none_or(|before| {
+            matches!(before.token.kind, Kind::OpenBrace | Kind::Semicolon)
+                || lines_between(before, *placed) > 0
+        });
+        let ends = next.is_none_or(|next| {
+            matches!(next.token.kind, Kind::CloseBrace | Kind::End)
+                || lines_between(*placed, next) > 0
+        });
+        if placed.token.kind != Kind::Semicolon || !(ended || ends) {
+            kept.push(*placed);
+        }
+        if placed.token.kind != Kind::Comment {
+            before = Some(*placed);
+        }
+    }
+    kept
 }
 
 /// Where in a definition a token stands.
@@ -56,6 +110,8 @@ struct State {
     position: usize,
     /// `=` of the declaration was passed.
     is_right_side: bool,
+    /// The last token that is no comment asks for more.
+    goes_on: bool,
     /// What `position` and `is_right_side` were outside of each open brace.
     outside: Vec<(usize, bool)>,
 }
@@ -71,43 +127,18 @@ impl Formatter<'_> {
         &self.text[range(token.span)]
     }
 
-    fn between(&self, before: Token, token: Token) -> usize {
-        let text = &self.text[before.span.end as usize..token.span.start as usize];
-        text.bytes().filter(|&byte| byte == b'\n').count()
-    }
-
-    /// A `;` that ends what ends anyway.
-    fn is_needless(&self, tokens: &[Token], at: usize) -> bool {
-        if tokens[at].kind != Kind::Semicolon {
-            return false;
-        }
-        let is_comment = |token: &&Token| token.kind == Kind::Comment;
-        let before = tokens[..at].iter().rev().find(|token| !is_comment(token));
-        let ends = match before {
-            None => true,
-            Some(before) if matches!(before.kind, Kind::OpenBrace | Kind::Semicolon) => true,
-            Some(before) => self.between(*before, tokens[at]) > 0,
-        };
-        let after = tokens[at + 1..]
-            .iter()
-            .find(|token| !is_comment(token) && token.kind != Kind::Semicolon);
-        ends || after.is_none_or(|after| {
-            matches!(after.kind, Kind::CloseBrace | Kind::End)
-                || self.between(tokens[at], *after) > 0
-        })
-    }
-
-    fn write(&mut self, tokens: &[Token], at: usize) {
-        let token = tokens[at];
+    fn write(&mut self, tokens: &[Placed], at: usize) {
+        let token = tokens[at].token;
         let before = at.checked_sub(1).map(|at| tokens[at]);
-        let newlines = before.map_or(0, |before| self.between(before, token));
+        let newlines = before.map_or(0, |before| lines_between(before, tokens[at]));
+        let before = before.map(|before| before.token);
         if token.kind == Kind::End {
             if !self.out.is_empty() {
                 self.out.push('\n');
             }
             return;
         }
-        if newlines > 0 && self.state.brackets == 0 && !self.is_continued(tokens, at) {
+        if newlines > 0 && self.state.brackets == 0 && !self.state.goes_on {
             self.begin_declaration();
         }
         self.open_or_close_before(token);
@@ -121,16 +152,6 @@ impl Formatter<'_> {
         let text = self.text[range(token.span)].trim_end();
         self.out.push_str(text);
         self.after(token);
-    }
-
-    /// Whether what is before a token asks for more.
-    fn is_continued(&self, tokens: &[Token], at: usize) -> bool {
-        let before = tokens[..at].iter().rev().find(|token| token.kind != Kind::Comment);
-        let goes_on = [Kind::Comma, Kind::Equals, Kind::Plus, Kind::Minus, Kind::Star, Kind::Slash];
-        let goes_on_too = [Kind::Percent, Kind::ShiftLeft, Kind::ShiftRight, Kind::Dot];
-        before.is_some_and(|before| {
-            goes_on.contains(&before.kind) || goes_on_too.contains(&before.kind)
-        })
     }
 
     fn begin_declaration(&mut self) {
@@ -164,8 +185,8 @@ impl Formatter<'_> {
     }
 
     /// Whether a blank stands between two tokens of a line.
-    fn is_parted(&self, tokens: &[Token], at: usize, before: Token) -> bool {
-        let token = tokens[at];
+    fn is_parted(&self, tokens: &[Placed], at: usize, before: Token) -> bool {
+        let token = tokens[at].token;
         match (before.kind, token.kind) {
             (Kind::Comment, _) | (_, Kind::Comment) => true,
             (Kind::OpenBrace, Kind::CloseBrace) => false,
@@ -196,7 +217,7 @@ impl Formatter<'_> {
     }
 
     /// `data[i]`, but `var d [i]`.
-    fn is_parted_bracket(&self, tokens: &[Token], at: usize, before: Token) -> bool {
+    fn is_parted_bracket(&self, tokens: &[Placed], at: usize, before: Token) -> bool {
         if before.kind == Kind::CloseBracket || self.state.is_right_side {
             return false;
         }
@@ -206,16 +227,16 @@ impl Formatter<'_> {
         // The name of a variable or a field, or a word before a part. Else it is the base of a view type.
         let is_first = self.state.position <= 2;
         let is_field = self.state.braces > 1;
-        let is_base = at >= 2 && tokens[at - 2].kind == Kind::CloseBracket;
+        let is_base = at >= 2 && tokens[at - 2].token.kind == Kind::CloseBracket;
         (is_first || is_field || self.word(before) == "record") && !is_base
     }
 
     /// Whether a sign stands between two operands; else it belongs to the one behind it.
-    fn is_between(&self, tokens: &[Token], at: usize) -> bool {
+    fn is_between(&self, tokens: &[Placed], at: usize) -> bool {
         if self.is_hyphen(tokens, at) {
             return false;
         }
-        let Some(before) = at.checked_sub(1).map(|at| tokens[at]) else { return false };
+        let Some(before) = at.checked_sub(1).map(|at| tokens[at].token) else { return false };
         match before.kind {
             Kind::Number | Kind::CloseParen | Kind::CloseBracket => true,
             Kind::Word => {
@@ -227,23 +248,23 @@ impl Formatter<'_> {
     }
 
     /// The hyphen of `read-only` and `on-close`.
-    fn is_hyphen(&self, tokens: &[Token], at: usize) -> bool {
-        let (Some(before), Some(after)) =
-            (at.checked_sub(1).map(|at| tokens[at]), tokens.get(at + 1))
-        else {
-            return false;
-        };
-        let touches =
-            before.span.end == tokens[at].span.start && tokens[at].span.end == after.span.start;
-        tokens[at].kind == Kind::Minus
-            && touches
+    fn is_hyphen(&self, tokens: &[Placed], at: usize) -> bool {
+        let Some(before) = at.checked_sub(1).map(|at| tokens[at].token) else { return false };
+        let Some(after) = tokens.get(at + 1).map(|after| after.token) else { return false };
+        let Token { kind, span, .. } = tokens[at].token;
+        kind == Kind::Minus
+            && before.span.end == span.start
+            && span.end == after.span.start
             && self.state.brackets == 0
             && !self.state.is_right_side
-            && matches!((self.word(before), self.word(*after)), ("read", "only") | ("on", "close"))
+            && matches!((self.word(before), self.word(after)), ("read", "only") | ("on", "close"))
     }
 
     fn after(&mut self, token: Token) {
         let state = &mut self.state;
+        if token.kind != Kind::Comment {
+            state.goes_on = asks_for_more(token.kind);
+        }
         match token.kind {
             Kind::Comment => return,
             Kind::OpenBrace => {
@@ -263,5 +284,18 @@ impl Formatter<'_> {
             _ => {}
         }
         self.state.position += 1;
+    }
+}
+
+/// Whether nothing can end behind a token.
+fn asks_for_more(kind: Kind) -> bool {
+    match kind {
+        Kind::Comma | Kind::Equals | Kind::Dot => true,
+        Kind::Plus | Kind::Minus | Kind::Star | Kind::Slash | Kind::Percent => true,
+        Kind::ShiftLeft | Kind::ShiftRight => true,
+        Kind::Word | Kind::Number | Kind::Text | Kind::Comment => false,
+        Kind::OpenBrace | Kind::CloseBrace | Kind::OpenBracket | Kind::CloseBracket => false,
+        Kind::OpenParen | Kind::CloseParen | Kind::Semicolon => false,
+        Kind::Strange | Kind::End => false,
     }
 }

@@ -10,6 +10,11 @@ pub const SOURCES_MAX: usize = 1000;
 pub const INCLUDE_DEPTH_MAX: usize = 16;
 /// How deeply types, and what views make of them, may nest.
 pub const NESTING_MAX: usize = 64;
+/// The most dimensions of an array.
+///
+/// # Source
+/// H5S_MAX_RANK of HDF5, which may store any of them.
+pub const RANK_MAX: usize = 32;
 /// How deeply an expression may nest; a sum of so many terms nests so deeply.
 pub const EXPRESSION_DEPTH_MAX: usize = 256;
 /// The most numbers and texts that the types of a dataset may have (those of an array's element count once), and the

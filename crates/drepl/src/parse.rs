@@ -323,7 +323,11 @@ impl Parser<'_, '_> {
         if self.nesting >= NESTING_MAX {
             let message = format!("this nests deeper than {NESTING_MAX}");
             let error = Diagnostic::error(Code::Limit, self.token.span, message);
-            self.findings.add(error.label("too deep").help("give inner types names"));
+            self.findings.add(
+                error
+                    .label("too deep")
+                    .help("dimensions of one array stand in one pair of brackets: `[2, 3]`"),
+            );
             return Err(Confused);
         }
         self.nesting += 1;

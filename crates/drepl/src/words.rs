@@ -72,12 +72,15 @@ pub(crate) fn of(role: Role) -> impl Iterator<Item = &'static str> {
     WORDS.iter().filter(move |(_, of)| *of == role).map(|(word, _)| *word)
 }
 
+/// How many names are compared with a misspelt one; a definition may have very many.
+const CANDIDATES_MAX: usize = 5000;
+
 /// The known word that a misspelt one was probably meant to be.
 pub(crate) fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let count = word.chars().count();
     let distance_max = (count / 3).max(1);
     let mut best: Option<(usize, &str)> = None;
-    for candidate in known {
+    for candidate in known.into_iter().take(CANDIDATES_MAX) {
         // Lengths in bytes give a lower bound. Very long words are nobody's typing error.
         if candidate.len().abs_diff(word.len()) > 4 * distance_max || count > 64 {
             continue;

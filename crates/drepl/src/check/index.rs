@@ -6,6 +6,7 @@ use super::values::{Linear, Scope};
 use crate::ast::{ExprKind, Indexes, Shape, Step};
 use crate::definition::{Array, Index, Length, Part, Slice, Type};
 use crate::diagnostic::{Code, Diagnostic};
+use crate::limits::RANK_MAX;
 use crate::source::Span;
 
 /// A temporary variable of a slice: a dimension of the view's array.
@@ -136,6 +137,12 @@ impl Parts<'_, '_, '_> {
         left: &'e Indexes,
         taken: Taken<'_>,
     ) -> Option<Vec<Temporary<'e>>> {
+        if left.list.len() > RANK_MAX {
+            let message = format!("an array cannot have more than {RANK_MAX} dimensions");
+            let error = Diagnostic::error(Code::Limit, left.span, message);
+            self.findings.add(error.label(format!("has {}", left.list.len())));
+            return None;
+        }
         let mut temporaries: Vec<Temporary<'e>> = Vec::with_capacity(left.list.len());
         let mut is_right = true;
         for expr in &left.list {

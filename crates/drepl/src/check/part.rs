@@ -1,11 +1,12 @@
 //! What a view takes of a type of the dataset.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::types::describe;
 use super::{Dataset, is_new, unknown};
 use crate::ast::{Name, Shape, ShapeFields, Step};
-use crate::definition::{Marker, Part, PartField, Type};
+use crate::definition::{Field, Marker, Part, PartField, Type};
 use crate::diagnostic::{Code, Diagnostic, Findings};
 use crate::limits::{LEAVES_MAX, NESTING_MAX};
 use crate::source::Span;
@@ -40,8 +41,33 @@ pub(super) struct Parts<'p, 'd, 'a> {
     /// The markers of records that do not say it.
     pub(super) marker: Marker,
     pub(super) findings: &'p mut Findings,
-    /// Parts that were made, in all views.
-    pub(super) count: &'p mut u64,
+    pub(super) work: &'p mut Work,
+}
+
+/// What goes on from view to view.
+#[derive(Debug, Default)]
+pub(super) struct Work {
+    /// Parts that were made.
+    pub(super) parts: u64,
+    /// The fields of large structs by name, by the address of what the dataset's types share.
+    fields: HashMap<usize, HashMap<String, usize>>,
+}
+
+/// Fields that are looked through one by one.
+const FEW_FIELDS: usize = 16;
+
+impl Work {
+    fn field(&mut self, fields: &Arc<[Field]>, name: &str) -> Option<usize> {
+        if fields.len() <= FEW_FIELDS {
+            return fields.iter().position(|field| field.name == name);
+        }
+        let address = Arc::as_ptr(fields).cast::<u8>() as usize;
+        let known = self.fields.entry(address).or_insert_with(|| {
+            let numbers = fields.iter().enumerate();
+            numbers.map(|(number, field)| (field.name.clone(), number)).collect()
+        });
+        known.get(name).copied()
+    }
 }
 
 impl Parts<'_, '_, '_> {
@@ -96,6 +122,7 @@ impl Parts<'_, '_, '_> {
                     return None;
                 };
                 if !indexes.is_empty() {
+                    // Whatever else is wrong with them goes first.
                     self.temporaries(indexes, taken)?;
                     let error =
                         Diagnostic::error(Code::Index, indexes.span, "the right side has no index");
@@ -174,11 +201,11 @@ impl Parts<'_, '_, '_> {
             self.findings.add(error.label("expected a struct").maybe_help(help));
             return None;
         };
-        match fields.iter().position(|field| field.name == name.text) {
+        match self.work.field(fields, &name.text) {
             Some(number) => Some((number, fields[number].kind.clone())),
             None => {
                 let known = fields.iter().map(|field| &*field.name);
-                let error = unknown("field", &name.text, name.span, known);
+                let error = unknown(self.findings, "field", &name.text, name.span, known);
                 let label = format!("this is {}", describe(kind));
                 self.findings.add(error.label(label));
                 None
@@ -197,8 +224,8 @@ impl Parts<'_, '_, '_> {
                     self.findings.add(error.label("Fortran has none"));
                     return None;
                 }
-                *self.count = self.count.saturating_add(found.count);
-                if *self.count > LEAVES_MAX {
+                self.work.parts = self.work.parts.saturating_add(found.count);
+                if self.work.parts > LEAVES_MAX {
                     return None;
                 }
                 (found.base.clone(), found.part.clone())
@@ -207,7 +234,7 @@ impl Parts<'_, '_, '_> {
                 Ok(base) => (base?, Part::Whole),
                 Err(()) => {
                     let known = self.types.keys().copied().chain(self.dataset.types.names());
-                    let error = unknown("view type", &name.text, name.span, known);
+                    let error = unknown(self.findings, "view type", &name.text, name.span, known);
                     self.findings.add(error);
                     return None;
                 }
@@ -230,9 +257,9 @@ impl Parts<'_, '_, '_> {
 
     /// Counts a part.
     pub(super) fn made(&mut self, part: Part) -> Option<Part> {
-        *self.count += 1;
+        self.work.parts += 1;
         // Told once, where all views are known; until then it must only end.
-        (*self.count <= LEAVES_MAX).then_some(part)
+        (self.work.parts <= LEAVES_MAX).then_some(part)
     }
 }
 

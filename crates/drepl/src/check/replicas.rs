@@ -121,7 +121,8 @@ impl Checker<'_, '_> {
         let number = self.numbers.get(&*view.name.text).copied();
         if number.is_none() {
             let known = self.numbers.keys().copied();
-            self.findings.add(unknown("view", &view.name.text, view.name.span, known));
+            let error = unknown(self.findings, "view", &view.name.text, view.name.span, known);
+            self.findings.add(error);
         }
         let mut made = ReplicaView {
             view: number.unwrap_or(0),

@@ -9,7 +9,7 @@ use super::{Dataset, graph, is_new, unknown};
 use crate::ast::{Expr, ExprKind, Fields, Name, TypeExpr};
 use crate::definition::{Array, Field, Length, Scalar, Type};
 use crate::diagnostic::{Code, Diagnostic, Findings};
-use crate::limits::{FILE_SIZE_MAX, LEAVES_MAX, NESTING_MAX};
+use crate::limits::{FILE_SIZE_MAX, LEAVES_MAX, NESTING_MAX, RANK_MAX};
 use crate::source::Span;
 use crate::words::{self, Role};
 
@@ -187,7 +187,8 @@ impl Resolver<'_, '_> {
             self.findings.add(error.label(label).help(help));
             return None;
         }
-        let mut error = unknown("type", &name.text, name.span, self.types.names());
+        let names = self.types.names();
+        let mut error = unknown(self.findings, "type", &name.text, name.span, names);
         if let Some(word) = elsewhere(&name.text) {
             error = error.help(crate::parse::did_you_mean(word));
         }
@@ -219,6 +220,12 @@ impl Resolver<'_, '_> {
 
     fn array(&mut self, lengths: &[Expr], element: &TypeExpr) -> Option<Type> {
         let element = self.fixed(element, "an element of an array");
+        if let Some(beyond) = lengths.get(RANK_MAX) {
+            let message = format!("an array cannot have more than {RANK_MAX} dimensions");
+            let error = Diagnostic::error(Code::Limit, beyond.span, message);
+            self.findings.add(error.label(format!("has {}", lengths.len())));
+            return None;
+        }
         let mut stored: Option<Span> = None;
         let mut known = Vec::with_capacity(lengths.len());
         let mut is_right = true;
@@ -281,7 +288,7 @@ impl Resolver<'_, '_> {
                 "no file can hold this type".to_owned(),
                 format!("more than {FILE_SIZE_MAX} bytes"),
             )
-        } else if measure.depth > NESTING_MAX + 1 {
+        } else if measure.depth > NESTING_MAX {
             (
                 Code::Limit,
                 format!("this type nests deeper than {NESTING_MAX}"),
@@ -323,7 +330,7 @@ impl<'a> Dataset<'a> {
                 }
             };
             before = Some((expr, kind.clone()));
-            let kind = kind.filter(|kind| self.is_stored_right(kind, expr, findings));
+            let kind = kind.filter(|kind| self.is_stored_right(kind, expr, declared, findings));
             if let Some(kind) = &kind {
                 let measure = self.measures.of(kind);
                 leaves = leaves.saturating_add(measure.leaves);
@@ -347,11 +354,16 @@ impl<'a> Dataset<'a> {
     }
 
     /// Whether a stored length is in a variable that is declared before and is an integer.
-    fn is_stored_right(&mut self, kind: &Type, expr: &TypeExpr, findings: &mut Findings) -> bool {
+    fn is_stored_right(
+        &mut self,
+        kind: &Type,
+        expr: &TypeExpr,
+        declared: &[(&Name, &TypeExpr)],
+        findings: &mut Findings,
+    ) -> bool {
         let Some(stored) = self.measures.of(kind).stored else { return true };
         let Some((name, stored_kind)) = self.declared.get(stored) else {
-            let name = self.variables.iter().find(|(_, number)| **number == stored);
-            let name = name.map_or("", |(name, _)| *name);
+            let name = declared.get(stored).map_or("", |(name, _)| &*name.text);
             let message = format!("`{name}` is declared after the array whose length it stores");
             let error = Diagnostic::error(Code::VariableSize, length_span(expr, name), message);
             let help = format!("declare `{name}` first: who reads the data in order must know it");

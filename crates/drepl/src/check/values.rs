@@ -131,7 +131,7 @@ impl Scope<'_> {
             return None;
         }
         let known = self.constants.values.keys().copied().chain(self.temporaries.iter().copied());
-        let near = words::nearest(name, known);
+        let near = if findings.is_full() { None } else { words::nearest(name, known) };
         let help = match near {
             Some(word) => Some(crate::parse::did_you_mean(word)),
             None => Some(format!("define it in the dataset: `const {name} = …`")),

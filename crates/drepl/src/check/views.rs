@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::measure::Measures;
-use super::part::{Parts, Taken, ViewPart, has_record};
+use super::part::{Parts, Taken, ViewPart, Work, has_record};
 use super::placing::Cursor;
 use super::values::Scope;
 use super::{Dataset, graph, is_new, unknown};
@@ -34,7 +34,7 @@ pub(super) fn check<'a>(
     let mut checked = Vec::with_capacity(views.len());
     // Measures change while the dataset is looked at.
     let mut measures = std::mem::take(&mut dataset.measures);
-    let mut count = 0;
+    let mut work = Work::default();
     for view in views {
         let is_right =
             is_new(&mut names, &view.name, "view", findings) & is_file_name(&view.name, findings);
@@ -43,13 +43,13 @@ pub(super) fn check<'a>(
             dataset,
             measures: &mut measures,
             findings,
-            count: &mut count,
+            work: &mut work,
             spans: &mut spans,
         };
         let found = checker.view(view);
         checked.push(Checked { name: &view.name, view: found.filter(|_| is_right) });
         map.views.push(spans);
-        if count > LEAVES_MAX {
+        if work.parts > LEAVES_MAX {
             let message = format!("the views take more than {LEAVES_MAX} parts");
             let error = Diagnostic::error(Code::Limit, view.name.span, message);
             findings.add(error.label("up to here"));
@@ -98,7 +98,7 @@ struct Checker<'c, 'd> {
     dataset: &'c Dataset<'d>,
     measures: &'c mut Measures,
     findings: &'c mut Findings,
-    count: &'c mut u64,
+    work: &'c mut Work,
     spans: &'c mut ViewSpans,
 }
 
@@ -117,7 +117,7 @@ impl<'d> Checker<'_, 'd> {
             types,
             marker: flags.records.as_ref().map_or(Marker::Four, |marker| marker.what),
             findings: self.findings,
-            count: self.count,
+            work: self.work,
         };
         for member in &view.members {
             let (vars, group) = match member {
@@ -249,7 +249,7 @@ impl<'d> Checker<'_, 'd> {
             types: numbers.keys().map(|&name| (name, None)).collect(),
             marker: flags.records.as_ref().map_or(Marker::Four, |marker| marker.what),
             findings: self.findings,
-            count: self.count,
+            work: self.work,
         };
         for number in ordered.order {
             let one = defined[number];
@@ -277,8 +277,13 @@ fn names_of<'a>(shape: &'a Shape, names: &mut Vec<&'a Name>) {
 fn view_type(parts: &mut Parts<'_, '_, '_>, one: &ViewType) -> Option<ViewPart> {
     let root = &one.base.root;
     let Ok(base) = parts.dataset.types.get(&root.text) else {
-        let mut error =
-            unknown("type of the dataset", &root.text, root.span, parts.dataset.types.names());
+        let mut error = unknown(
+            parts.findings,
+            "type of the dataset",
+            &root.text,
+            root.span,
+            parts.dataset.types.names(),
+        );
         if parts.dataset.variables.contains_key(&*root.text) {
             error = error.label("this is a variable").help("give its type a name in the dataset");
         }
@@ -286,10 +291,10 @@ fn view_type(parts: &mut Parts<'_, '_, '_>, one: &ViewType) -> Option<ViewPart> 
         return None;
     };
     let base = base?;
-    let before = *parts.count;
+    let before = parts.work.parts;
     let taken = Taken { outer: &[], in_record: false, depth: 0, span: one.base.span };
     let part = parts.take(&base, &one.base.steps, Some(&one.shape), taken)?;
-    Some(ViewPart { base, part, count: *parts.count - before })
+    Some(ViewPart { base, part, count: parts.work.parts - before })
 }
 
 /// What a variable of a view takes, and of which variable of the dataset.
@@ -297,7 +302,8 @@ fn taken(parts: &mut Parts<'_, '_, '_>, var: &ViewVar, in_record: bool) -> Optio
     let root = &var.source.root;
     let Some(&source) = parts.dataset.variables.get(&*root.text) else {
         let known = parts.dataset.variables.keys().copied();
-        let mut error = unknown("variable of the dataset", &root.text, root.span, known);
+        let mut error =
+            unknown(parts.findings, "variable of the dataset", &root.text, root.span, known);
         if parts.dataset.constants.contains(&root.text) {
             error = error.label("this is a constant, which is stored nowhere");
         }

@@ -312,5 +312,4 @@ fn large_definitions_take_no_more_than_their_size() {
     assert_eq!(definition.views[0].variables.len(), count);
     // What is measured is release code; here only what is not linear shows.
     assert!(taken.as_secs_f64() < 5.0, "{taken:?}");
-    println!("{taken:?} for {} bytes", text.len());
 }
