@@ -5,6 +5,7 @@ use std::fmt;
 use crate::limits::DIAGNOSTICS_MAX;
 use crate::source::{Sources, Span};
 
+#[cfg(feature = "render")]
 mod render;
 
 /// How bad it is.
@@ -165,6 +166,7 @@ impl Diagnostics {
     }
 
     /// As people read them, with source lines; `colour` for a terminal.
+    #[cfg(feature = "render")]
     pub fn render(&self, colour: bool) -> String {
         render::render(self, colour)
     }
