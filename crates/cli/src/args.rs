@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use address::config::SieveMethod;
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+pub(crate) mod layout;
 pub(crate) mod sieve;
 
 /// Files of unmodified programs, wherever they live.
@@ -95,6 +96,8 @@ pub(crate) enum Command {
     Mkdir(Mkdir),
     #[command(subcommand)]
     Sieve(sieve::Sieve),
+    #[command(subcommand)]
+    Layout(layout::Layout),
     Doctor(Doctor),
     Completions(Completions),
     Man(Man),

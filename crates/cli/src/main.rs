@@ -15,6 +15,7 @@ mod doctor;
 mod format;
 mod in_force;
 mod launch;
+mod layout;
 mod list;
 mod manual;
 mod place;
@@ -64,6 +65,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Stat(args) => show::stat(args, &places()?),
         Command::Mkdir(args) => tree::mkdir(args, &places()?),
         Command::Sieve(command) => sieve::sieve(command, &in_force),
+        Command::Layout(command) => layout::layout(command),
         Command::Doctor(args) => doctor::doctor(args, in_force()?),
         Command::Completions(args) => manual::completions(args).map(|()| ExitCode::SUCCESS),
         Command::Man(args) => manual::pages(args).map(|()| ExitCode::SUCCESS),

@@ -76,6 +76,22 @@ impl Scalar {
             Scalar::Int64 | Scalar::Uint64 | Scalar::Float64 => 8,
         }
     }
+
+    /// What the language calls it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Scalar::Int8 => "int8",
+            Scalar::Int16 => "int16",
+            Scalar::Int32 => "int32",
+            Scalar::Int64 => "int64",
+            Scalar::Uint8 => "uint8",
+            Scalar::Uint16 => "uint16",
+            Scalar::Uint32 => "uint32",
+            Scalar::Uint64 => "uint64",
+            Scalar::Float32 => "float32",
+            Scalar::Float64 => "float64",
+        }
+    }
 }
 
 /// A member of a struct.

@@ -4,6 +4,7 @@ mod configuration;
 mod copying;
 mod files;
 mod launching;
+mod layouts;
 mod serving;
 mod sieving;
 mod support;
