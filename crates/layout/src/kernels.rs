@@ -1,5 +1,7 @@
 //! Running a slab.
 
+use strided::{Dim, Run};
+
 use crate::slab::{Origin, Slab};
 
 impl Slab {
@@ -25,43 +27,25 @@ impl Slab {
     }
 
     fn run(&self, read: bool, dst: &mut [u8], dst_base: u64, src: &[u8], src_base: u64) {
-        let mut index = vec![0_u64; self.dims.len()];
-        loop {
-            let (mut near, mut far) = (0_i64, 0_i64);
-            for (dim, &i) in self.dims.iter().zip(&index) {
-                near += dim.near * i as i64;
-                far += dim.far * i as i64;
+        let dims = self.dims.iter().map(|dim| {
+            let (dst, src) = if read { (dim.near, dim.far) } else { (dim.far, dim.near) };
+            Dim { count: dim.count as usize, dst: dst as isize, src: src as isize }
+        });
+        let runs = self.fields.iter().map(|field| {
+            let (dst, src) = if read { (field.near, field.far) } else { (field.far, field.near) };
+            // Before the slice begins, this becomes a number beyond every slice.
+            Run {
+                dst: dst.wrapping_sub(dst_base) as usize,
+                src: src.wrapping_sub(src_base) as usize,
+                bytes: field.bytes as usize,
+                unit: field.unit as usize,
             }
-            for field in &self.fields {
-                let near = field.near.wrapping_add_signed(near);
-                let far = field.far.wrapping_add_signed(far);
-                let (to, from) = if read { (near, far) } else { (far, near) };
-                let to = (to - dst_base) as usize;
-                let dst = &mut dst[to..to + field.bytes as usize];
-                if self.origin == Origin::Zeros {
-                    dst.fill(0);
-                    continue;
-                }
-                let from = (from - src_base) as usize;
-                dst.copy_from_slice(&src[from..from + field.bytes as usize]);
-                if field.unit > 1 {
-                    for unit in dst.chunks_exact_mut(field.unit as usize) {
-                        unit.reverse();
-                    }
-                }
-            }
-            let mut level = self.dims.len();
-            loop {
-                if level == 0 {
-                    return;
-                }
-                level -= 1;
-                index[level] += 1;
-                if index[level] < self.dims[level].count {
-                    break;
-                }
-                index[level] = 0;
-            }
+        });
+        let (dims, runs): (Vec<Dim>, Vec<Run>) = (dims.collect(), runs.collect());
+        if self.origin == Origin::Zeros {
+            strided::fill(dst, &dims, &runs);
+        } else {
+            strided::copy(dst, src, &dims, &runs);
         }
     }
 }

@@ -12,6 +12,7 @@ mod placement;
 #[cfg(test)]
 mod reference;
 mod slab;
+mod window;
 
 pub use atom::{DEPTH_MAX, FIELDS_MAX};
 pub use conversion::{Conversion, Served};

@@ -1,0 +1,29 @@
+//! Copies between byte slices whose elements lie strided on both sides.
+//!
+//! [`copy`] is given the dimensions of both sides and what of each element is moved. It finds out
+//! what kind of a copy that is and lets a loop do it that is made for it:
+//!
+//! 1. Bytes that follow each other on both sides are one `memcpy`, or a run of numbers whose bytes
+//!    are reversed.
+//! 2. Short inner dimensions (a vector of 3 in a struct) become fields of the element.
+//! 3. Where one side has all fields of an array of structs and the other an array for each, all
+//!    arrays are [woven](weave) at once.
+//! 4. Otherwise each field is [gathered or scattered](line) along the innermost dimension, in tiles
+//!    that stay in the cache until the last field was moved.
+//! 5. Where the innermost dimension of one side is not the other's, it is a [transpose](transpose),
+//!    done in squares of a cache line.
+//!
+//! The loops are compiled for AVX-512 and AVX2 as well, and the best one that the processor has is
+//! taken ([`level`]); there, and in the squares of a transpose, is what `unsafe` there is.
+#![deny(unsafe_code)]
+
+mod level;
+mod line;
+mod shape;
+#[cfg(test)]
+mod tests;
+mod transpose;
+mod weave;
+mod word;
+
+pub use shape::{Dim, Run, copy, fill};

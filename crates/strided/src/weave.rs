@@ -1,0 +1,111 @@
+//! Several arrays and one array of structs.
+
+use crate::level::{self, Kernel};
+use crate::word::Word;
+
+/// How many fields are woven at once.
+pub(crate) fn has(fields: usize) -> bool {
+    matches!(fields, 2 | 3 | 4 | 6 | 8)
+}
+
+/// `dst` becomes structs whose fields are the next elements of each of `src`. All slices of `src`
+/// have one length, and `dst` has the sum. Says whether there is a loop for it.
+pub(crate) fn weave(dst: &mut [u8], src: &[&[u8]], bytes: usize, swap: bool) -> bool {
+    match (bytes, swap) {
+        (2, false) => weave_words::<u16, false>(dst, src),
+        (4, false) => weave_words::<u32, false>(dst, src),
+        (8, false) => weave_words::<u64, false>(dst, src),
+        (2, true) => weave_words::<u16, true>(dst, src),
+        (4, true) => weave_words::<u32, true>(dst, src),
+        (8, true) => weave_words::<u64, true>(dst, src),
+        _ => return false,
+    }
+    true
+}
+
+/// Each of `dst` gets a field of the structs in `src`.
+pub(crate) fn unweave(dst: &mut [&mut [u8]], src: &[u8], bytes: usize, swap: bool) -> bool {
+    match (bytes, swap) {
+        (2, false) => unweave_words::<u16, false>(dst, src),
+        (4, false) => unweave_words::<u32, false>(dst, src),
+        (8, false) => unweave_words::<u64, false>(dst, src),
+        (2, true) => unweave_words::<u16, true>(dst, src),
+        (4, true) => unweave_words::<u32, true>(dst, src),
+        (8, true) => unweave_words::<u64, true>(dst, src),
+        _ => return false,
+    }
+    true
+}
+
+fn weave_words<W: Word, const SWAP: bool>(dst: &mut [u8], src: &[&[u8]]) {
+    fn fields<W: Word, const M: usize, const SWAP: bool>(dst: &mut [u8], src: &[&[u8]]) {
+        let src = std::array::from_fn(|field| W::elements(src[field]));
+        level::with(Weave::<W, M, SWAP> { dst, src });
+    }
+    match src.len() {
+        2 => fields::<W, 2, SWAP>(dst, src),
+        3 => fields::<W, 3, SWAP>(dst, src),
+        4 => fields::<W, 4, SWAP>(dst, src),
+        6 => fields::<W, 6, SWAP>(dst, src),
+        8 => fields::<W, 8, SWAP>(dst, src),
+        count => unreachable!("{count} fields are woven"),
+    }
+}
+
+fn unweave_words<W: Word, const SWAP: bool>(dst: &mut [&mut [u8]], src: &[u8]) {
+    fn fields<W: Word, const M: usize, const SWAP: bool>(dst: &mut [&mut [u8]], src: &[u8]) {
+        let mut dst = dst.iter_mut();
+        let dst =
+            std::array::from_fn(|_| dst.next().map(|dst| W::elements_mut(dst)).unwrap_or_default());
+        level::with(Unweave::<W, M, SWAP> { dst, src });
+    }
+    match dst.len() {
+        2 => fields::<W, 2, SWAP>(dst, src),
+        3 => fields::<W, 3, SWAP>(dst, src),
+        4 => fields::<W, 4, SWAP>(dst, src),
+        6 => fields::<W, 6, SWAP>(dst, src),
+        8 => fields::<W, 8, SWAP>(dst, src),
+        count => unreachable!("{count} fields are unwoven"),
+    }
+}
+
+struct Weave<'a, W: Word, const M: usize, const SWAP: bool> {
+    dst: &'a mut [u8],
+    src: [&'a [W::Bytes]; M],
+}
+
+impl<W: Word, const M: usize, const SWAP: bool> Kernel for Weave<'_, W, M, SWAP> {
+    #[inline(always)]
+    fn run(self) {
+        let dst = W::elements_mut(self.dst);
+        let count = dst.len() / M;
+        // What the compiler must know to leave out the checks.
+        let dst = &mut dst[..count * M];
+        let src: [&[W::Bytes]; M] = std::array::from_fn(|field| &self.src[field][..count]);
+        for i in 0..count {
+            for field in 0..M {
+                dst[i * M + field] = W::from(src[field][i]).turned::<SWAP>().into();
+            }
+        }
+    }
+}
+
+struct Unweave<'a, W: Word, const M: usize, const SWAP: bool> {
+    dst: [&'a mut [W::Bytes]; M],
+    src: &'a [u8],
+}
+
+impl<W: Word, const M: usize, const SWAP: bool> Kernel for Unweave<'_, W, M, SWAP> {
+    #[inline(always)]
+    fn run(self) {
+        let src = W::elements(self.src);
+        let count = src.len() / M;
+        let src = &src[..count * M];
+        let dst = self.dst.map(|dst| &mut dst[..count]);
+        for i in 0..count {
+            for field in 0..M {
+                dst[field][i] = W::from(src[i * M + field]).turned::<SWAP>().into();
+            }
+        }
+    }
+}
