@@ -7,14 +7,15 @@
 //!    are reversed.
 //! 2. Short inner dimensions (a vector of 3 in a struct) become fields of the element.
 //! 3. Where one side has all fields of an array of structs and the other an array for each, all
-//!    arrays are [woven](weave) at once.
-//! 4. Otherwise each field is [gathered or scattered](line) along the innermost dimension, in tiles
+//!    arrays are woven (`weave`) at once.
+//! 4. Otherwise each field is gathered or scattered (`line`) along the innermost dimension, in tiles
 //!    that stay in the cache until the last field was moved.
-//! 5. Where the innermost dimension of one side is not the other's, it is a [transpose](transpose),
+//! 5. Where the innermost dimension of one side is not the other's, it is a `transpose`,
 //!    done in squares of a cache line.
 //!
 //! The loops are compiled for AVX-512 and AVX2 as well, and the best one that the processor has is
-//! taken ([`level`]); there, and in the squares of a transpose, is what `unsafe` there is.
+//! taken (`level`). Where compilers make nothing good of it, registers of 64 bytes are permuted by
+//! hand (`wide`). These two modules are what `unsafe` there is.
 #![deny(unsafe_code)]
 
 mod level;
@@ -24,6 +25,8 @@ mod shape;
 mod tests;
 mod transpose;
 mod weave;
+#[cfg(target_arch = "x86_64")]
+mod wide;
 mod word;
 
 pub use shape::{Dim, Run, copy, fill};

@@ -86,16 +86,32 @@ fn numbers<W: Word, const SWAP: bool>(
     let ss = ss as usize;
     if ds == bytes && ss.is_multiple_of(bytes) && (2 * bytes..=8 * bytes).contains(&ss) {
         return match ss / bytes {
-            2 => level::with(Gather::<W, 2, SWAP> { dst, src, word: PhantomData }),
-            3 => level::with(Gather::<W, 3, SWAP> { dst, src, word: PhantomData }),
-            4 => level::with(Gather::<W, 4, SWAP> { dst, src, word: PhantomData }),
-            5 => level::with(Gather::<W, 5, SWAP> { dst, src, word: PhantomData }),
-            6 => level::with(Gather::<W, 6, SWAP> { dst, src, word: PhantomData }),
-            7 => level::with(Gather::<W, 7, SWAP> { dst, src, word: PhantomData }),
-            _ => level::with(Gather::<W, 8, SWAP> { dst, src, word: PhantomData }),
+            2 => gather::<W, 2, SWAP>(dst, src),
+            3 => gather::<W, 3, SWAP>(dst, src),
+            4 => gather::<W, 4, SWAP>(dst, src),
+            5 => gather::<W, 5, SWAP>(dst, src),
+            6 => gather::<W, 6, SWAP>(dst, src),
+            7 => gather::<W, 7, SWAP>(dst, src),
+            _ => gather::<W, 8, SWAP>(dst, src),
         };
     }
     strides::<W, SWAP>(dst, ds, src, ss);
+}
+
+/// Every `K`th number.
+fn gather<W: Word, const K: usize, const SWAP: bool>(dst: &mut [u8], src: &[u8]) {
+    #[cfg(target_arch = "x86_64")]
+    let done = match W::BYTES {
+        4 => crate::wide::gather::<K, 1>(dst, src, SWAP),
+        8 => crate::wide::gather::<K, 2>(dst, src, SWAP),
+        _ => 0,
+    };
+    #[cfg(not(target_arch = "x86_64"))]
+    let done = 0;
+    let (dst, src) = (&mut dst[done * W::BYTES..], &src[(done * K * W::BYTES).min(src.len())..]);
+    if !dst.is_empty() {
+        level::with(Gather::<W, K, SWAP> { dst, src, word: PhantomData });
+    }
 }
 
 /// Any strides that are at least the size.

@@ -35,6 +35,61 @@ pub(crate) fn copy(
 const BLOCK: usize = 128;
 
 fn sized<W: Word, const SWAP: bool>(dst: &mut [u8], src: &[u8], rows: Side, columns: Side) {
+    let (first_row, first_column) = wide(dst, src, rows, columns, W::BYTES, SWAP);
+    if first_row > 0 && first_column > 0 {
+        // What is left at two edges.
+        let below = Side { count: rows.count - first_row, ..rows };
+        let beside = Side { count: columns.count - first_column, ..columns };
+        let above = Side { count: first_row, ..rows };
+        if below.count > 0 {
+            let (to, from) = (first_row * rows.dst, first_row * rows.src);
+            blocks::<W, SWAP>(&mut dst[to..], &src[from..], below, columns);
+        }
+        if beside.count > 0 {
+            let (to, from) = (first_column * columns.dst, first_column * columns.src);
+            blocks::<W, SWAP>(&mut dst[to..], &src[from..], above, beside);
+        }
+        return;
+    }
+    blocks::<W, SWAP>(dst, src, rows, columns);
+}
+
+/// Moves what consists of whole squares of the widest registers; returns how many rows and columns
+/// that are.
+fn wide(
+    dst: &mut [u8],
+    src: &[u8],
+    rows: Side,
+    columns: Side,
+    bytes: usize,
+    swap: bool,
+) -> (usize, usize) {
+    #[cfg(target_arch = "x86_64")]
+    if (bytes == 4 || bytes == 8)
+        && (rows.dst, columns.src) == (bytes, bytes)
+        && crate::level::has_avx512()
+    {
+        let edge = 64 / bytes;
+        let (all_rows, all_columns) = (rows.count / edge * edge, columns.count / edge * edge);
+        for column in (0..all_columns).step_by(BLOCK) {
+            let squares = BLOCK.min(all_columns - column) / edge;
+            for row in (0..all_rows).step_by(edge) {
+                let dst = &mut dst[row * rows.dst + column * columns.dst..];
+                let src = &src[row * rows.src + column * columns.src..];
+                if bytes == 4 {
+                    crate::wide::squares::<1>(dst, columns.dst, src, rows.src, squares, swap);
+                } else {
+                    crate::wide::squares::<2>(dst, columns.dst, src, rows.src, squares, swap);
+                }
+            }
+        }
+        return (all_rows, all_columns);
+    }
+    let _ = (dst, src, rows, columns, bytes, swap);
+    (0, 0)
+}
+
+fn blocks<W: Word, const SWAP: bool>(dst: &mut [u8], src: &[u8], rows: Side, columns: Side) {
     for column in (0..columns.count).step_by(BLOCK) {
         for row in (0..rows.count).step_by(BLOCK) {
             let block = Block::<W, SWAP> {

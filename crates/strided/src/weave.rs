@@ -39,7 +39,10 @@ pub(crate) fn unweave(dst: &mut [&mut [u8]], src: &[u8], bytes: usize, swap: boo
 
 fn weave_words<W: Word, const SWAP: bool>(dst: &mut [u8], src: &[&[u8]]) {
     fn fields<W: Word, const M: usize, const SWAP: bool>(dst: &mut [u8], src: &[&[u8]]) {
-        let src = std::array::from_fn(|field| W::elements(src[field]));
+        let src: [&[u8]; M] = std::array::from_fn(|field| src[field]);
+        let done = wide_weave::<M>(dst, src, W::BYTES, SWAP);
+        let dst = &mut dst[done * M * W::BYTES..];
+        let src = src.map(|src| &W::elements(src)[done..]);
         level::with(Weave::<W, M, SWAP> { dst, src });
     }
     match src.len() {
@@ -55,8 +58,11 @@ fn weave_words<W: Word, const SWAP: bool>(dst: &mut [u8], src: &[&[u8]]) {
 fn unweave_words<W: Word, const SWAP: bool>(dst: &mut [&mut [u8]], src: &[u8]) {
     fn fields<W: Word, const M: usize, const SWAP: bool>(dst: &mut [&mut [u8]], src: &[u8]) {
         let mut dst = dst.iter_mut();
-        let dst =
-            std::array::from_fn(|_| dst.next().map(|dst| W::elements_mut(dst)).unwrap_or_default());
+        let mut dst: [&mut [u8]; M] =
+            std::array::from_fn(|_| dst.next().map(|dst| &mut dst[..]).unwrap_or_default());
+        let done = wide_unweave::<M>(&mut dst, src, W::BYTES, SWAP);
+        let src = &src[done * M * W::BYTES..];
+        let dst = dst.map(|dst| &mut W::elements_mut(dst)[done..]);
         level::with(Unweave::<W, M, SWAP> { dst, src });
     }
     match dst.len() {
@@ -67,6 +73,33 @@ fn unweave_words<W: Word, const SWAP: bool>(dst: &mut [&mut [u8]], src: &[u8]) {
         8 => fields::<W, 8, SWAP>(dst, src),
         count => unreachable!("{count} fields are unwoven"),
     }
+}
+
+/// As many as the widest registers can; the rest is left.
+fn wide_weave<const M: usize>(dst: &mut [u8], src: [&[u8]; M], bytes: usize, swap: bool) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    match bytes {
+        4 => return crate::wide::weave::<M, 1>(dst, src, swap),
+        8 => return crate::wide::weave::<M, 2>(dst, src, swap),
+        _ => {}
+    }
+    0
+}
+
+/// As many as the widest registers can; the rest is left.
+fn wide_unweave<const M: usize>(
+    dst: &mut [&mut [u8]; M],
+    src: &[u8],
+    bytes: usize,
+    swap: bool,
+) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    match bytes {
+        4 => return crate::wide::unweave::<M, 1>(dst, src, swap),
+        8 => return crate::wide::unweave::<M, 2>(dst, src, swap),
+        _ => {}
+    }
+    0
 }
 
 struct Weave<'a, W: Word, const M: usize, const SWAP: bool> {
