@@ -104,6 +104,14 @@ impl Slab {
         first.unwrap_or(0).wrapping_add_signed(low)..last.unwrap_or(0).wrapping_add_signed(high)
     }
 
+    /// Whether it fills its [`far_span`](Self::far_span): whoever writes it to a file needs not
+    /// read what is there.
+    pub fn is_dense(&self) -> bool {
+        // Neither fields nor elements overlap on the far side.
+        let span = self.far_span();
+        span.end - span.start == self.bytes()
+    }
+
     /// The same with its sides exchanged. Only of slabs with one field.
     pub(crate) fn flipped(&self) -> Slab {
         let mut slab = Slab {

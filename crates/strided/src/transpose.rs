@@ -34,6 +34,10 @@ pub(crate) fn copy(
 /// translation buffer.
 const BLOCK: usize = 128;
 
+/// Lines of the source that are read side by side where the registers are wide.
+#[cfg(target_arch = "x86_64")]
+const ROWS: usize = 256;
+
 fn sized<W: Word, const SWAP: bool>(dst: &mut [u8], src: &[u8], rows: Side, columns: Side) {
     let (first_row, first_column) = wide(dst, src, rows, columns, W::BYTES, SWAP);
     if first_row > 0 && first_column > 0 {
@@ -71,9 +75,9 @@ fn wide(
     {
         let edge = 64 / bytes;
         let (all_rows, all_columns) = (rows.count / edge * edge, columns.count / edge * edge);
-        for column in (0..all_columns).step_by(BLOCK) {
-            let squares = BLOCK.min(all_columns - column) / edge;
-            for row in (0..all_rows).step_by(edge) {
+        for row in (0..all_rows).step_by(ROWS) {
+            let squares = ROWS.min(all_rows - row) / edge;
+            for column in (0..all_columns).step_by(edge) {
                 let dst = &mut dst[row * rows.dst + column * columns.dst..];
                 let src = &src[row * rows.src + column * columns.src..];
                 if bytes == 4 {

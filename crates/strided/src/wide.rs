@@ -79,8 +79,8 @@ pub(crate) fn gather<const K: usize, const WIDTH: usize>(
 }
 
 /// Transposes a square of `64 / (4 * WIDTH)` numbers a side, whose lines are `ds` and `ss` bytes
-/// apart, as often as `squares` says: along the lines of the source, and from one line of the
-/// destination to the next.
+/// apart, as often as `squares` says: along the lines of the destination, and from one line of the
+/// source to the next. (Stores suffer more than loads from another page each time.)
 ///
 /// # Panics
 /// When a slice does not hold that much, or there is no AVX-512.
@@ -170,9 +170,9 @@ fn squares_all<const N: usize, const WIDTH: usize, const SWAP: bool>(
     squares: usize,
 ) {
     for square in 0..squares {
-        let mut lines = [load(first(&src[square * REGISTER..])); N];
+        let mut lines = [load(first(&src[square * N * ss..])); N];
         for line in 1..N {
-            lines[line] = load(first(&src[square * REGISTER + line * ss..]));
+            lines[line] = load(first(&src[(square * N + line) * ss..]));
         }
         // Blocks of half the size are exchanged across the diagonal, then of a quarter, and so on.
         let mut half = N / 2;
@@ -189,7 +189,7 @@ fn squares_all<const N: usize, const WIDTH: usize, const SWAP: bool>(
             }
             half /= 2;
         }
-        let out = &mut dst[square * N * ds..];
+        let out = &mut dst[square * REGISTER..];
         for (line, register) in lines.into_iter().enumerate() {
             if let Some(place) = out[line * ds..].first_chunk_mut() {
                 store::<WIDTH, SWAP>(place, register);
