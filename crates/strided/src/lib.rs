@@ -6,7 +6,7 @@
 //! 1. Bytes that follow each other on both sides are one `memcpy`, or a run of numbers whose bytes
 //!    are reversed.
 //! 2. Short inner dimensions (a vector of 3 in a struct) become fields of the element.
-//! 3. Where one side has all fields of an array of structs and the other an array for each, all
+//! 3. Where the destination is an array of structs and the source has an array for each field, all
 //!    arrays are woven (`weave`) at once.
 //! 4. Otherwise each field is gathered or scattered (`line`) along the innermost dimension, in tiles
 //!    that stay in the cache until the last field was moved.

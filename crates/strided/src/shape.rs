@@ -241,54 +241,28 @@ fn single(dst: &mut [u8], src: &[u8], dim: Dim, run: &Run) {
     line::copy(&mut dst[to], dim.dst as usize, &src[from], dim.src, dim.count, run.bytes, run.unit);
 }
 
-/// Moves all runs at once if they are all fields of a struct on one side and an array each on the
-/// other.
+/// Moves all runs at once if they are the fields of a struct in the destination, and an array each
+/// in the source.
 fn woven(dst: &mut [u8], src: &[u8], dim: Dim, to: isize, from: isize, runs: &[Run]) -> bool {
-    let (bytes, unit) = (runs[0].bytes, runs[0].unit);
-    let fields = runs.len();
+    let (bytes, unit, fields) = (runs[0].bytes, runs[0].unit, runs.len());
     let alike = |run: &Run| run.bytes == bytes && run.unit == unit;
-    if !weave::has(fields) || !runs.iter().all(alike) || unit != 1 && unit != bytes {
+    if !weave::has(fields)
+        || !runs.iter().all(alike)
+        || unit != 1 && unit != bytes
+        || (dim.dst, dim.src) != ((fields * bytes) as isize, bytes as isize)
+    {
         return false;
     }
-    let (count, swap) = (dim.count, unit > 1);
-    let all = (fields * bytes) as isize;
     let mut sorted: Vec<&Run> = runs.iter().collect();
-    if (dim.dst, dim.src) == (all, bytes as isize) {
-        sorted.sort_by_key(|run| run.dst);
-        if !sorted.iter().enumerate().all(|(i, run)| run.dst == sorted[0].dst + i * bytes) {
-            return false;
-        }
-        let arrays: Vec<&[u8]> = (sorted.iter())
-            .map(|run| &src[run.src.wrapping_add_signed(from)..][..count * bytes])
-            .collect();
-        let structs = &mut dst[sorted[0].dst.wrapping_add_signed(to)..][..count * fields * bytes];
-        return weave::weave(structs, &arrays, bytes, swap);
+    sorted.sort_by_key(|run| run.dst);
+    if !sorted.iter().enumerate().all(|(i, run)| run.dst == sorted[0].dst + i * bytes) {
+        return false;
     }
-    if (dim.dst, dim.src) == (bytes as isize, all) {
-        sorted.sort_by_key(|run| run.src);
-        if !sorted.iter().enumerate().all(|(i, run)| run.src == sorted[0].src + i * bytes) {
-            return false;
-        }
-        let structs = &src[sorted[0].src.wrapping_add_signed(from)..][..count * fields * bytes];
-        // The arrays, cut out of the destination in ascending order.
-        let mut order: Vec<usize> = (0..fields).collect();
-        order.sort_by_key(|&field| sorted[field].dst);
-        let mut arrays: Vec<Option<&mut [u8]>> = (0..fields).map(|_| None).collect();
-        let (mut rest, mut cut) = (dst, 0);
-        for field in order {
-            let begin = sorted[field].dst.wrapping_add_signed(to);
-            let Some(skip) = begin.checked_sub(cut) else {
-                return false;
-            };
-            let (array, behind) = rest[skip..].split_at_mut(count * bytes);
-            arrays[field] = Some(array);
-            rest = behind;
-            cut = begin + count * bytes;
-        }
-        let mut arrays: Vec<&mut [u8]> = arrays.into_iter().flatten().collect();
-        return weave::unweave(&mut arrays, structs, bytes, swap);
-    }
-    false
+    let arrays: Vec<&[u8]> = (sorted.iter())
+        .map(|run| &src[run.src.wrapping_add_signed(from)..][..dim.count * bytes])
+        .collect();
+    let structs = &mut dst[sorted[0].dst.wrapping_add_signed(to)..][..dim.count * fields * bytes];
+    weave::weave(structs, &arrays, bytes, unit > 1)
 }
 
 /// Calls `each` with the offsets of every element, the last dimension running fastest.

@@ -105,6 +105,74 @@ proptest! {
     }
 }
 
+fn check(dims: &[Dim], runs: &[Run]) {
+    let case = Case { dims: dims.to_vec(), runs: runs.to_vec(), size: 0 };
+    let (mut to_size, mut from_size) = (0, 0);
+    simplest(&case, |to, from| {
+        (to_size, from_size) = (to_size.max(to + 1), from_size.max(from + 1))
+    });
+    // Not a byte more than there is.
+    let src: Vec<u8> = (0..from_size).map(|i| (i * 31 + i / 251) as u8).collect();
+    let mut expected = vec![0xAA; to_size];
+    simplest(&case, |to, from| expected[to] = src[from]);
+    let mut got = vec![0xAA; to_size];
+    copy(&mut got, &src, dims, runs);
+    assert!(got == expected, "{dims:?} {runs:?}");
+}
+
+#[test]
+fn long_lines_and_their_ends_are_moved_by_wide_registers_too() {
+    for bytes in [1, 2, 4, 8, 16] {
+        for unit in [1, bytes] {
+            for count in [15, 16, 33, 127, 128, 400] {
+                for stride in 1..=10 {
+                    let size = bytes as isize;
+                    let run = Run { dst: 3, src: 5, bytes, unit };
+                    check(&[Dim { count, dst: size, src: size * stride }], &[run]);
+                    check(&[Dim { count, dst: size * stride, src: size }], &[run]);
+                    let last = Run { dst: (count - 1) * bytes * stride as usize, ..run };
+                    check(&[Dim { count, dst: -size * stride, src: size }], &[last]);
+                }
+                for fields in 2..=9 {
+                    let run = |dst, src| Run { dst, src, bytes, unit };
+                    let structs = (fields * bytes) as isize;
+                    let array = count * bytes + 8;
+                    let one = Dim { count, dst: structs, src: bytes as isize };
+                    let turned = |k: usize| (k + 1) % fields;
+                    let runs: Vec<_> =
+                        (0..fields).map(|k| run(k * bytes, turned(k) * array)).collect();
+                    check(&[one], &runs);
+                    let other = Dim { count, dst: one.src, src: one.dst };
+                    let runs: Vec<_> =
+                        (0..fields).map(|k| run(turned(k) * array, k * bytes)).collect();
+                    check(&[other], &runs);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn transposes_of_any_shape_are_moved_by_wide_registers_too() {
+    for bytes in [1_usize, 2, 4, 8, 12] {
+        for unit in if bytes == 12 { [1, 1] } else { [1, bytes] } {
+            for (rows, columns) in
+                [(7, 9), (8, 8), (16, 16), (17, 40), (33, 15), (300, 17), (20, 290), (150, 140)]
+            {
+                let size = bytes as isize;
+                let row = Dim { count: rows, dst: size, src: size * columns as isize };
+                let column = Dim { count: columns, dst: size * rows as isize, src: size };
+                let run = Run { dst: 1, src: 2, bytes, unit };
+                check(&[row, column], &[run]);
+                // Of the source, every third column.
+                let row = Dim { src: row.src * 3, ..row };
+                check(&[column, row], &[run]);
+                check(&[row, Dim { src: column.src * 3, ..column }], &[run]);
+            }
+        }
+    }
+}
+
 #[test]
 #[should_panic(expected = "elements from")]
 fn an_element_outside_of_a_slice_is_refused() {

@@ -1,4 +1,7 @@
-//! Several arrays and one array of structs.
+//! Several arrays become one array of structs.
+//!
+//! For the other way there is no such loop: to store to several arrays in turn is slower than to go
+//! through a few kilobytes of structs once for each array.
 
 use crate::level::{self, Kernel};
 use crate::word::Word;
@@ -23,20 +26,6 @@ pub(crate) fn weave(dst: &mut [u8], src: &[&[u8]], bytes: usize, swap: bool) -> 
     true
 }
 
-/// Each of `dst` gets a field of the structs in `src`.
-pub(crate) fn unweave(dst: &mut [&mut [u8]], src: &[u8], bytes: usize, swap: bool) -> bool {
-    match (bytes, swap) {
-        (2, false) => unweave_words::<u16, false>(dst, src),
-        (4, false) => unweave_words::<u32, false>(dst, src),
-        (8, false) => unweave_words::<u64, false>(dst, src),
-        (2, true) => unweave_words::<u16, true>(dst, src),
-        (4, true) => unweave_words::<u32, true>(dst, src),
-        (8, true) => unweave_words::<u64, true>(dst, src),
-        _ => return false,
-    }
-    true
-}
-
 fn weave_words<W: Word, const SWAP: bool>(dst: &mut [u8], src: &[&[u8]]) {
     fn fields<W: Word, const M: usize, const SWAP: bool>(dst: &mut [u8], src: &[&[u8]]) {
         let src: [&[u8]; M] = std::array::from_fn(|field| src[field]);
@@ -55,48 +44,12 @@ fn weave_words<W: Word, const SWAP: bool>(dst: &mut [u8], src: &[&[u8]]) {
     }
 }
 
-fn unweave_words<W: Word, const SWAP: bool>(dst: &mut [&mut [u8]], src: &[u8]) {
-    fn fields<W: Word, const M: usize, const SWAP: bool>(dst: &mut [&mut [u8]], src: &[u8]) {
-        let mut dst = dst.iter_mut();
-        let mut dst: [&mut [u8]; M] =
-            std::array::from_fn(|_| dst.next().map(|dst| &mut dst[..]).unwrap_or_default());
-        let done = wide_unweave::<M>(&mut dst, src, W::BYTES, SWAP);
-        let src = &src[done * M * W::BYTES..];
-        let dst = dst.map(|dst| &mut W::elements_mut(dst)[done..]);
-        level::with(Unweave::<W, M, SWAP> { dst, src });
-    }
-    match dst.len() {
-        2 => fields::<W, 2, SWAP>(dst, src),
-        3 => fields::<W, 3, SWAP>(dst, src),
-        4 => fields::<W, 4, SWAP>(dst, src),
-        6 => fields::<W, 6, SWAP>(dst, src),
-        8 => fields::<W, 8, SWAP>(dst, src),
-        count => unreachable!("{count} fields are unwoven"),
-    }
-}
-
 /// As many as the widest registers can; the rest is left.
 fn wide_weave<const M: usize>(dst: &mut [u8], src: [&[u8]; M], bytes: usize, swap: bool) -> usize {
     #[cfg(target_arch = "x86_64")]
     match bytes {
         4 => return crate::wide::weave::<M, 1>(dst, src, swap),
         8 => return crate::wide::weave::<M, 2>(dst, src, swap),
-        _ => {}
-    }
-    0
-}
-
-/// As many as the widest registers can; the rest is left.
-fn wide_unweave<const M: usize>(
-    dst: &mut [&mut [u8]; M],
-    src: &[u8],
-    bytes: usize,
-    swap: bool,
-) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    match bytes {
-        4 => return crate::wide::unweave::<M, 1>(dst, src, swap),
-        8 => return crate::wide::unweave::<M, 2>(dst, src, swap),
         _ => {}
     }
     0
@@ -118,26 +71,6 @@ impl<W: Word, const M: usize, const SWAP: bool> Kernel for Weave<'_, W, M, SWAP>
         for i in 0..count {
             for field in 0..M {
                 dst[i * M + field] = W::from(src[field][i]).turned::<SWAP>().into();
-            }
-        }
-    }
-}
-
-struct Unweave<'a, W: Word, const M: usize, const SWAP: bool> {
-    dst: [&'a mut [W::Bytes]; M],
-    src: &'a [u8],
-}
-
-impl<W: Word, const M: usize, const SWAP: bool> Kernel for Unweave<'_, W, M, SWAP> {
-    #[inline(always)]
-    fn run(self) {
-        let src = W::elements(self.src);
-        let count = src.len() / M;
-        let src = &src[..count * M];
-        let dst = self.dst.map(|dst| &mut dst[..count]);
-        for i in 0..count {
-            for field in 0..M {
-                dst[field][i] = W::from(src[i * M + field]).turned::<SWAP>().into();
             }
         }
     }

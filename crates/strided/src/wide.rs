@@ -39,25 +39,6 @@ pub(crate) fn weave<const M: usize, const WIDTH: usize>(
     }
 }
 
-/// The other way.
-pub(crate) fn unweave<const M: usize, const WIDTH: usize>(
-    dst: &mut [&mut [u8]; M],
-    src: &[u8],
-    swap: bool,
-) -> usize {
-    if !has_avx512() {
-        return 0;
-    }
-    // SAFETY: as above.
-    unsafe {
-        if swap {
-            unweave_all::<M, WIDTH, true>(dst, src)
-        } else {
-            unweave_all::<M, WIDTH, false>(dst, src)
-        }
-    }
-}
-
 /// Takes the first of every `K` numbers. Returns how many were taken; what is left are fewer than a
 /// register's.
 pub(crate) fn gather<const K: usize, const WIDTH: usize>(
@@ -127,25 +108,6 @@ fn weave_all<const M: usize, const WIDTH: usize, const SWAP: bool>(
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn unweave_all<const M: usize, const WIDTH: usize, const SWAP: bool>(
-    dst: &mut [&mut [u8]; M],
-    src: &[u8],
-) -> usize {
-    let (src, _) = src.as_chunks::<REGISTER>();
-    let (src, _) = src.as_chunks::<M>();
-    let dst = dst.each_mut().map(|dst| dst.as_chunks_mut::<REGISTER>().0);
-    let count = dst.iter().map(|dst| dst.len()).fold(src.len(), usize::min);
-    let mut dst = dst.map(|dst| &mut dst[..count]);
-    for (i, from) in src[..count].iter().enumerate() {
-        let registers = loads(from);
-        for (lanes, out) in Tables::<M, WIDTH>::UNWEAVE.iter().zip(&mut dst) {
-            store::<WIDTH, SWAP>(&mut out[i], chosen(&registers, lanes));
-        }
-    }
-    count * LANES / WIDTH
-}
-
-#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 fn gather_all<const K: usize, const WIDTH: usize, const SWAP: bool>(
     dst: &mut [u8],
     src: &[u8],
@@ -156,7 +118,7 @@ fn gather_all<const K: usize, const WIDTH: usize, const SWAP: bool>(
     let count = dst.len().min(src.len());
     for (out, from) in dst.iter_mut().zip(src) {
         let registers = loads(from);
-        store::<WIDTH, SWAP>(out, chosen(&registers, &Tables::<K, WIDTH>::UNWEAVE[0]));
+        store::<WIDTH, SWAP>(out, chosen(&registers, &Tables::<K, WIDTH>::GATHER));
     }
     count * LANES / WIDTH
 }
@@ -290,22 +252,16 @@ impl<const M: usize, const WIDTH: usize> Tables<M, WIDTH> {
         tables
     };
 
-    /// For each field, how a register of it is put together from `M` registers of structs.
-    const UNWEAVE: [[Lanes; M]; M] = {
-        let mut tables = [[[0; LANES]; M]; M];
-        let mut field = 0;
-        while field < M {
-            let mut from = [(0, 0); LANES];
-            let mut lane = 0;
-            while lane < LANES {
-                let place = (lane / WIDTH * M + field) * WIDTH + lane % WIDTH;
-                from[lane] = (place / LANES, place % LANES);
-                lane += 1;
-            }
-            tables[field] = steps(&from);
-            field += 1;
+    /// How the first of every `M` numbers in as many registers become one register.
+    const GATHER: [Lanes; M] = {
+        let mut from = [(0, 0); LANES];
+        let mut lane = 0;
+        while lane < LANES {
+            let place = lane / WIDTH * M * WIDTH + lane % WIDTH;
+            from[lane] = (place / LANES, place % LANES);
+            lane += 1;
         }
-        tables
+        steps(&from)
     };
 
     /// For blocks of 1, 2, 4 and 8 numbers, what two lines become when they exchange them.
