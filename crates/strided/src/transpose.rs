@@ -1,0 +1,165 @@
+//! Two dimensions whose order differs on the two sides.
+
+use std::marker::PhantomData;
+
+use crate::level::{self, Kernel};
+use crate::word::{Word, by_size};
+
+/// One dimension of a transpose.
+#[derive(Clone, Copy)]
+pub(crate) struct Side {
+    pub(crate) count: usize,
+    pub(crate) dst: usize,
+    pub(crate) src: usize,
+}
+
+/// Moves `rows.count` times `columns.count` elements. Along the rows the destination has the
+/// smaller stride, along the columns the source. Both slices begin with the first element. Says
+/// whether there is a loop for elements of this size.
+pub(crate) fn copy(
+    dst: &mut [u8],
+    src: &[u8],
+    rows: Side,
+    columns: Side,
+    bytes: usize,
+    swap: bool,
+) -> bool {
+    by_size!(bytes, swap, sized(dst, src, rows, columns), sized(dst, src, rows, columns), {
+        return false;
+    });
+    true
+}
+
+/// Elements along one edge of a block: their pages, on both sides, are few enough for the
+/// translation buffer.
+const BLOCK: usize = 128;
+
+/// Lines of the source that are read side by side where the registers are wide.
+#[cfg(target_arch = "x86_64")]
+const ROWS: usize = 256;
+
+fn sized<W: Word, const SWAP: bool>(dst: &mut [u8], src: &[u8], rows: Side, columns: Side) {
+    let (first_row, first_column) = wide(dst, src, rows, columns, W::BYTES, SWAP);
+    if first_row > 0 && first_column > 0 {
+        // What is left at two edges.
+        let below = Side { count: rows.count - first_row, ..rows };
+        let beside = Side { count: columns.count - first_column, ..columns };
+        let above = Side { count: first_row, ..rows };
+        if below.count > 0 {
+            let (to, from) = (first_row * rows.dst, first_row * rows.src);
+            blocks::<W, SWAP>(&mut dst[to..], &src[from..], below, columns);
+        }
+        if beside.count > 0 {
+            let (to, from) = (first_column * columns.dst, first_column * columns.src);
+            blocks::<W, SWAP>(&mut dst[to..], &src[from..], above, beside);
+        }
+        return;
+    }
+    blocks::<W, SWAP>(dst, src, rows, columns);
+}
+
+/// Moves what consists of whole squares of the widest registers; returns how many rows and columns
+/// that are.
+fn wide(
+    dst: &mut [u8],
+    src: &[u8],
+    rows: Side,
+    columns: Side,
+    bytes: usize,
+    swap: bool,
+) -> (usize, usize) {
+    #[cfg(target_arch = "x86_64")]
+    if (bytes == 4 || bytes == 8)
+        && (rows.dst, columns.src) == (bytes, bytes)
+        && crate::level::has_avx512()
+    {
+        let edge = 64 / bytes;
+        let (all_rows, all_columns) = (rows.count / edge * edge, columns.count / edge * edge);
+        for row in (0..all_rows).step_by(ROWS) {
+            let squares = ROWS.min(all_rows - row) / edge;
+            for column in (0..all_columns).step_by(edge) {
+                let dst = &mut dst[row * rows.dst + column * columns.dst..];
+                let src = &src[row * rows.src + column * columns.src..];
+                if bytes == 4 {
+                    crate::wide::squares::<1>(dst, columns.dst, src, rows.src, squares, swap);
+                } else {
+                    crate::wide::squares::<2>(dst, columns.dst, src, rows.src, squares, swap);
+                }
+            }
+        }
+        return (all_rows, all_columns);
+    }
+    let _ = (dst, src, rows, columns, bytes, swap);
+    (0, 0)
+}
+
+fn blocks<W: Word, const SWAP: bool>(dst: &mut [u8], src: &[u8], rows: Side, columns: Side) {
+    for column in (0..columns.count).step_by(BLOCK) {
+        for row in (0..rows.count).step_by(BLOCK) {
+            let block = Block::<W, SWAP> {
+                dst: &mut dst[row * rows.dst + column * columns.dst..],
+                src: &src[row * rows.src + column * columns.src..],
+                rows: Side { count: BLOCK.min(rows.count - row), ..rows },
+                columns: Side { count: BLOCK.min(columns.count - column), ..columns },
+                word: PhantomData,
+            };
+            level::with(block);
+        }
+    }
+}
+
+struct Block<'a, W, const SWAP: bool> {
+    dst: &'a mut [u8],
+    src: &'a [u8],
+    rows: Side,
+    columns: Side,
+    word: PhantomData<W>,
+}
+
+/// Elements along one edge of a square. Eight numbers of 8 bytes are a cache line.
+const SQUARE: usize = 8;
+
+impl<W: Word, const SWAP: bool> Kernel for Block<'_, W, SWAP> {
+    #[inline(always)]
+    fn run(self) {
+        let Block { dst, src, rows, columns, word: _ } = self;
+        let dense = rows.dst == W::BYTES && columns.src == W::BYTES && W::BYTES <= 8;
+        let (mut whole_rows, mut whole_columns) = (0, 0);
+        if dense {
+            whole_rows = rows.count / SQUARE * SQUARE;
+            whole_columns = columns.count / SQUARE * SQUARE;
+            for column in (0..whole_columns).step_by(SQUARE) {
+                for row in (0..whole_rows).step_by(SQUARE) {
+                    let dst = &mut dst[row * rows.dst + column * columns.dst..];
+                    let src = &src[row * rows.src + column * columns.src..];
+                    square::<W, SWAP>(dst, columns.dst, src, rows.src);
+                }
+            }
+        }
+        let mut rest = |first_row: usize, first_column: usize, last_column: usize| {
+            for column in first_column..last_column {
+                for row in first_row..rows.count {
+                    let from = &src[row * rows.src + column * columns.src..];
+                    let to = &mut dst[row * rows.dst + column * columns.dst..];
+                    W::load(from).turned::<SWAP>().store(to);
+                }
+            }
+        };
+        rest(whole_rows, 0, whole_columns);
+        rest(0, whole_columns, columns.count);
+    }
+}
+
+#[inline(always)]
+fn square<W: Word, const SWAP: bool>(dst: &mut [u8], ds: usize, src: &[u8], ss: usize) {
+    let rows: [[W; SQUARE]; SQUARE] = std::array::from_fn(|row| {
+        let line = &src[row * ss..][..SQUARE * W::BYTES];
+        std::array::from_fn(|column| W::load(&line[column * W::BYTES..]))
+    });
+    for column in 0..SQUARE {
+        let line = &mut dst[column * ds..][..SQUARE * W::BYTES];
+        for (row, to) in rows.iter().zip(line.chunks_exact_mut(W::BYTES)) {
+            row[column].turned::<SWAP>().store(to);
+        }
+    }
+}

@@ -1,0 +1,308 @@
+//! The loops that a compiler does not find: numbers of 4 and 8 bytes in registers of 64 bytes.
+//!
+//! All of them consist of one step: a register is put together from lanes of several others, by a
+//! row of permutations of two registers each. Which lanes they are stands in tables that are
+//! computed when the program is compiled.
+#![allow(unsafe_code)]
+
+use std::arch::x86_64::{
+    __m512i, _mm512_loadu_si512, _mm512_permutex2var_epi32, _mm512_shuffle_epi8,
+    _mm512_storeu_si512,
+};
+
+use crate::level::has_avx512;
+
+/// Bytes of a register.
+const REGISTER: usize = 64;
+/// Lanes of 4 bytes in a register.
+const LANES: usize = 16;
+/// Which lane of the registers so far, or with 16 added of the next one, each lane becomes.
+type Lanes = [u32; LANES];
+
+/// Makes structs of `M` numbers of `WIDTH` times 4 bytes from as many arrays. Returns how many were
+/// made; what is left are fewer than a register's.
+pub(crate) fn weave<const M: usize, const WIDTH: usize>(
+    dst: &mut [u8],
+    src: [&[u8]; M],
+    swap: bool,
+) -> usize {
+    if !has_avx512() {
+        return 0;
+    }
+    // SAFETY: the processor has every feature that the function was compiled for.
+    unsafe {
+        if swap {
+            weave_all::<M, WIDTH, true>(dst, src)
+        } else {
+            weave_all::<M, WIDTH, false>(dst, src)
+        }
+    }
+}
+
+/// Takes the first of every `K` numbers. Returns how many were taken; what is left are fewer than a
+/// register's.
+pub(crate) fn gather<const K: usize, const WIDTH: usize>(
+    dst: &mut [u8],
+    src: &[u8],
+    swap: bool,
+) -> usize {
+    if !has_avx512() {
+        return 0;
+    }
+    // SAFETY: as above.
+    unsafe {
+        if swap {
+            gather_all::<K, WIDTH, true>(dst, src)
+        } else {
+            gather_all::<K, WIDTH, false>(dst, src)
+        }
+    }
+}
+
+/// Transposes a square of `64 / (4 * WIDTH)` numbers a side, whose lines are `ds` and `ss` bytes
+/// apart, as often as `squares` says: along the lines of the destination, and from one line of the
+/// source to the next. (Stores suffer more than loads from another page each time.)
+///
+/// # Panics
+/// When a slice does not hold that much, or there is no AVX-512.
+pub(crate) fn squares<const WIDTH: usize>(
+    dst: &mut [u8],
+    ds: usize,
+    src: &[u8],
+    ss: usize,
+    squares: usize,
+    swap: bool,
+) {
+    assert!(has_avx512());
+    // SAFETY: as above.
+    unsafe {
+        match (WIDTH, swap) {
+            (1, false) => squares_all::<16, 1, false>(dst, ds, src, ss, squares),
+            (1, true) => squares_all::<16, 1, true>(dst, ds, src, ss, squares),
+            (_, false) => squares_all::<8, 2, false>(dst, ds, src, ss, squares),
+            (_, true) => squares_all::<8, 2, true>(dst, ds, src, ss, squares),
+        }
+    }
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+fn weave_all<const M: usize, const WIDTH: usize, const SWAP: bool>(
+    dst: &mut [u8],
+    src: [&[u8]; M],
+) -> usize {
+    let src: [&[[u8; REGISTER]]; M] = src.map(|src| src.as_chunks().0);
+    let (dst, _) = dst.as_chunks_mut::<REGISTER>();
+    let (dst, _) = dst.as_chunks_mut::<M>();
+    let count = src.iter().map(|src| src.len()).fold(dst.len(), usize::min);
+    let src = src.map(|src| &src[..count]);
+    for (i, out) in dst[..count].iter_mut().enumerate() {
+        let mut registers = [load(&src[0][i]); M];
+        for field in 1..M {
+            registers[field] = load(&src[field][i]);
+        }
+        for (lanes, out) in Tables::<M, WIDTH>::WEAVE.iter().zip(out) {
+            store::<WIDTH, SWAP>(out, chosen(&registers, lanes));
+        }
+    }
+    count * LANES / WIDTH
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+fn gather_all<const K: usize, const WIDTH: usize, const SWAP: bool>(
+    dst: &mut [u8],
+    src: &[u8],
+) -> usize {
+    let (src, _) = src.as_chunks::<REGISTER>();
+    let (src, _) = src.as_chunks::<K>();
+    let (dst, _) = dst.as_chunks_mut::<REGISTER>();
+    let count = dst.len().min(src.len());
+    for (out, from) in dst.iter_mut().zip(src) {
+        let registers = loads(from);
+        store::<WIDTH, SWAP>(out, chosen(&registers, &Tables::<K, WIDTH>::GATHER));
+    }
+    count * LANES / WIDTH
+}
+
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+fn squares_all<const N: usize, const WIDTH: usize, const SWAP: bool>(
+    dst: &mut [u8],
+    ds: usize,
+    src: &[u8],
+    ss: usize,
+    squares: usize,
+) {
+    for square in 0..squares {
+        let mut lines = [load(first(&src[square * N * ss..])); N];
+        for line in 1..N {
+            lines[line] = load(first(&src[(square * N + line) * ss..]));
+        }
+        // Blocks of half the size are exchanged across the diagonal, then of a quarter, and so on.
+        let mut half = N / 2;
+        while half > 0 {
+            let lanes = &Tables::<N, WIDTH>::EXCHANGE[half.ilog2() as usize];
+            let mut line = 0;
+            while line < N {
+                if line & half == 0 {
+                    let (upper, lower) = (lines[line], lines[line + half]);
+                    lines[line] = _mm512_permutex2var_epi32(upper, index(&lanes[0]), lower);
+                    lines[line + half] = _mm512_permutex2var_epi32(upper, index(&lanes[1]), lower);
+                }
+                line += 1;
+            }
+            half /= 2;
+        }
+        let out = &mut dst[square * REGISTER..];
+        for (line, register) in lines.into_iter().enumerate() {
+            if let Some(place) = out[line * ds..].first_chunk_mut() {
+                store::<WIDTH, SWAP>(place, register);
+            }
+        }
+    }
+}
+
+/// # Panics
+/// When it is shorter.
+#[inline(always)]
+fn first(bytes: &[u8]) -> &[u8; REGISTER] {
+    bytes.first_chunk().expect("a register's bytes")
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+fn loads<const M: usize>(from: &[[u8; REGISTER]; M]) -> [__m512i; M] {
+    let mut registers = [load(&from[0]); M];
+    for field in 1..M {
+        registers[field] = load(&from[field]);
+    }
+    registers
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+fn load(from: &[u8; REGISTER]) -> __m512i {
+    // SAFETY: 64 bytes are read, which the reference has; they need not be aligned.
+    unsafe { _mm512_loadu_si512(from.as_ptr().cast()) }
+}
+
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+fn index(lanes: &Lanes) -> __m512i {
+    // SAFETY: 16 lanes of 4 bytes are 64 bytes.
+    unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
+}
+
+/// Stores a register, with the bytes of its numbers reversed or not.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+fn store<const WIDTH: usize, const SWAP: bool>(to: &mut [u8; REGISTER], register: __m512i) {
+    let register = if SWAP {
+        let order = if WIDTH == 1 { &REVERSED_4 } else { &REVERSED_8 };
+        _mm512_shuffle_epi8(register, load(order))
+    } else {
+        register
+    };
+    // SAFETY: 64 bytes are written, which the reference has; they need not be aligned.
+    unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), register) }
+}
+
+/// Lanes of several registers in one.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+fn chosen<const M: usize>(registers: &[__m512i; M], lanes: &[Lanes; M]) -> __m512i {
+    let mut all = registers[0];
+    for next in 1..M {
+        all = _mm512_permutex2var_epi32(all, index(&lanes[next]), registers[next]);
+    }
+    all
+}
+
+const REVERSED_4: [u8; REGISTER] = reversed(4);
+const REVERSED_8: [u8; REGISTER] = reversed(8);
+
+/// Within 16 bytes, which byte each becomes.
+const fn reversed(bytes: usize) -> [u8; REGISTER] {
+    let mut order = [0; REGISTER];
+    let mut i = 0;
+    while i < REGISTER {
+        order[i] = (i % 16 / bytes * bytes + bytes - 1 - i % bytes) as u8;
+        i += 1;
+    }
+    order
+}
+
+/// Tables for `M` fields, or squares of `M` numbers a side, of `WIDTH` lanes each.
+struct Tables<const M: usize, const WIDTH: usize>;
+
+impl<const M: usize, const WIDTH: usize> Tables<M, WIDTH> {
+    /// For each register of structs, how it is put together from one register of each field.
+    const WEAVE: [[Lanes; M]; M] = {
+        let mut tables = [[[0; LANES]; M]; M];
+        let mut out = 0;
+        while out < M {
+            let mut from = [(0, 0); LANES];
+            let mut lane = 0;
+            while lane < LANES {
+                let number = (out * LANES + lane) / WIDTH;
+                from[lane] = (number % M, number / M * WIDTH + lane % WIDTH);
+                lane += 1;
+            }
+            tables[out] = steps(&from);
+            out += 1;
+        }
+        tables
+    };
+
+    /// How the first of every `M` numbers in as many registers become one register.
+    const GATHER: [Lanes; M] = {
+        let mut from = [(0, 0); LANES];
+        let mut lane = 0;
+        while lane < LANES {
+            let place = lane / WIDTH * M * WIDTH + lane % WIDTH;
+            from[lane] = (place / LANES, place % LANES);
+            lane += 1;
+        }
+        steps(&from)
+    };
+
+    /// For blocks of 1, 2, 4 and 8 numbers, what two lines become when they exchange them.
+    const EXCHANGE: [[Lanes; 2]; 4] = {
+        let mut tables = [[[0; LANES]; 2]; 4];
+        let mut power = 0;
+        while power < 4 {
+            let half = (1 << power) * WIDTH;
+            let mut lane = 0;
+            while lane < LANES {
+                let low = lane & half == 0;
+                tables[power][0][lane] =
+                    if low { lane } else { LANES + lane.wrapping_sub(half) } as u32;
+                tables[power][1][lane] =
+                    if low { lane + half } else { LANES + lane } as u32 % (2 * LANES as u32);
+                lane += 1;
+            }
+            power += 1;
+        }
+        tables
+    };
+}
+
+/// From the register and lane that each lane comes from, the permutations one after the other.
+const fn steps<const M: usize>(from: &[(usize, usize); LANES]) -> [Lanes; M] {
+    let mut tables = [[0; LANES]; M];
+    let mut next = 1;
+    while next < M {
+        let mut lane = 0;
+        while lane < LANES {
+            let (register, place) = from[lane];
+            tables[next][lane] = if register == next {
+                LANES + place
+            } else if next == 1 && register == 0 {
+                place
+            } else {
+                lane
+            } as u32;
+            lane += 1;
+        }
+        next += 1;
+    }
+    tables
+}
