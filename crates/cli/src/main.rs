@@ -17,6 +17,7 @@ mod in_force;
 mod launch;
 mod list;
 mod manual;
+mod mount;
 mod place;
 mod report;
 mod serve;
@@ -63,6 +64,8 @@ fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Rm(args) => tree::rm(args, &places()?),
         Command::Stat(args) => show::stat(args, &places()?),
         Command::Mkdir(args) => tree::mkdir(args, &places()?),
+        Command::Mount(args) => mount::mount(args, &places()?),
+        Command::Umount(args) => mount::umount(args),
         Command::Sieve(command) => sieve::sieve(command, &in_force),
         Command::Doctor(args) => doctor::doctor(args, in_force()?),
         Command::Completions(args) => manual::completions(args).map(|()| ExitCode::SUCCESS),
