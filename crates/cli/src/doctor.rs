@@ -1,5 +1,6 @@
 //! `sluice doctor`: what is in force here, and whether it works.
 
+mod mounting;
 mod probe;
 
 use std::process::ExitCode;
@@ -27,6 +28,8 @@ struct Findings {
     patching: Check,
     /// The way where the system forbids patching.
     interposition: Check,
+    /// Whether `sluice mount` can be used; nothing else depends on it.
+    mounting: Check,
     /// Where `scdc+uds://default` leads.
     default_service: ServiceFindings,
     client: ClientFindings,
@@ -121,6 +124,7 @@ pub(crate) fn doctor(args: &Doctor, in_force: InForce) -> Result<ExitCode> {
             "this matters only where libc cannot be patched and with `sluice run --no-patch`",
         )),
         preload,
+        mounting: Check::new(mounting::try_it()),
         default_service: look_at_default(),
         client: ClientFindings {
             read_ahead_bytes: options.read_ahead_bytes,
@@ -251,6 +255,10 @@ impl Findings {
         ] {
             lines.push(line(check.ok, format!("{what}: {}", check.detail)));
         }
+        lines.push(match &self.mounting {
+            Check { ok: true, detail } => line(true, format!("sluice mount: {detail}")),
+            Check { detail, .. } => plain(format!("sluice mount: cannot be used: {detail}")),
+        });
         lines.push(plain(format!("service scdc+uds://default, {}: {running}", service.socket)));
         let client = &self.client;
         lines.push(plain(format!(

@@ -37,7 +37,7 @@ const HELPER_VARIABLE: &str = "_FUSE_COMMFD";
 pub fn availability() -> Result<&'static str> {
     match open_device() {
         Ok(_) if rustix::process::geteuid().is_root() => Ok("root mounts by itself"),
-        Ok(_) | Err(Error::Device { .. }) if helper().is_some() => Ok("by fusermount3"),
+        Ok(_) if helper().is_some() => Ok("others than root mount by fusermount3"),
         Ok(_) => Err(Error::NoHelper),
         Err(error) => Err(error),
     }
@@ -45,11 +45,7 @@ pub fn availability() -> Result<&'static str> {
 
 /// Mounts on `dir`, a path without symbolic links; the device then carries the kernel's requests.
 pub(crate) fn mount(dir: &Path, options: &Options) -> Result<OwnedFd> {
-    let device = match open_device() {
-        // A device that only root may open is no hindrance to a helper that is root's.
-        Err(Error::Device { .. }) if helper().is_some() => return by_helper(dir, options),
-        other => other?,
-    };
+    let device = open_device()?;
     match by_call(dir, &device, options) {
         Ok(()) => Ok(device),
         Err(KernelErrno::PERM) => by_helper(dir, options),

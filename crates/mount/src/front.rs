@@ -293,12 +293,12 @@ impl Filesystem for Front {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
-        // 9P has no word for what renameat2(2) adds; programs then do without.
-        if !flags.is_empty() {
+        // 9P has no word for the rest of what renameat2(2) adds; programs then do without.
+        if !(flags - RenameFlags::RENAME_NOREPLACE).is_empty() {
             return reply.error(fuse(Errno::EINVAL));
         }
-        let from = (parent.0, name.as_bytes());
-        empty(reply, Front::rename(self, from, (new_parent.0, new_name.as_bytes())));
+        let (from, to) = ((parent.0, name.as_bytes()), (new_parent.0, new_name.as_bytes()));
+        empty(reply, Front::rename(self, from, to, !flags.is_empty()));
     }
 
     fn link(&self, _: &Request, number: INodeNo, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
@@ -502,6 +502,22 @@ impl Filesystem for Front {
     fn removexattr(&self, _: &Request, number: INodeNo, name: &OsStr, reply: ReplyEmpty) {
         let node = self.nodes.get(number.0);
         empty(reply, node.and_then(|node| node.remove_xattr(name.as_bytes()).map_err(errno)));
+    }
+
+    fn fallocate(
+        &self,
+        _: &Request,
+        number: INodeNo,
+        fh: FileHandle,
+        offset: u64,
+        length: u64,
+        mode: i32,
+        reply: ReplyEmpty,
+    ) {
+        if mode != 0 {
+            return reply.error(fuse(Errno::EOPNOTSUPP));
+        }
+        empty(reply, self.allocate(number.0, fh.0, offset, length));
     }
 
     fn access(&self, request: &Request, number: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {

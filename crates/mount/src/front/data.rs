@@ -139,6 +139,27 @@ impl Front {
         Ok(())
     }
 
+    /// fallocate(2) without flags: the file is at least this long afterwards. The store's disk may
+    /// still fill up later, which its writes then report.
+    pub(super) fn allocate(
+        &self,
+        number: u64,
+        opening: u64,
+        offset: u64,
+        length: u64,
+    ) -> Result<(), Errno> {
+        let file = self.files.get(opening)?;
+        let size = offset.checked_add(length).ok_or(Errno::EFBIG)?;
+        if file.open().attributes().map_err(errno)?.size < size {
+            let valid = SetattrMask::SIZE;
+            let set = SetAttributes { valid, size, ..SetAttributes::default() };
+            file.open().set_attributes(&set).map_err(errno)?;
+            let found = file.open().attributes().map_err(errno)?;
+            self.nodes.tell(number, &found);
+        }
+        Ok(())
+    }
+
     pub(super) fn sync(&self, opening: u64, data_only: bool) -> Result<(), Errno> {
         let file = self.files.get(opening)?;
         file.open().sync(data_only).map_err(errno)?;

@@ -21,6 +21,12 @@ use super::signals;
 const PAUSE_MIN: Duration = Duration::from_millis(1);
 const PAUSE_MAX: Duration = Duration::from_millis(200);
 
+/// How often a lock that nobody waits for is asked for again when the one in the way is our own.
+///
+/// The kernel tells of a last close(2) only after the program goes on (`fuse_release_common` in its
+/// `fs/fuse/file.c`), so a flock(2) that has ended may still be in the way of the next.
+const TRIES_AFTER_CLOSE: u32 = 4;
+
 /// All locks that were taken through one mount.
 pub(super) struct Locks {
     /// What this mount is called where locks are held.
@@ -59,6 +65,8 @@ struct Wait {
     asker: Asker,
     pause: Duration,
     next: Instant,
+    /// None for a program that waits until it has the lock.
+    tries_left: Option<u32>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -113,15 +121,29 @@ impl Locks {
         let wait = if is_held {
             note(&self.held, file.number, asker);
             None
-        } else if waits {
-            let (pause, next) = (PAUSE_MIN, Instant::now() + PAUSE_MIN);
-            Some(Wait { open, owner, range, asker, pause, next })
         } else {
-            return reply.error(super::fuse(Errno::EAGAIN));
+            let tries_left = match waits {
+                true => None,
+                false if self.is_ours_in_the_way(&open, &owner, range) => Some(TRIES_AFTER_CLOSE),
+                false => return reply.error(super::fuse(Errno::EAGAIN)),
+            };
+            let (pause, next) = (PAUSE_MIN, Instant::now() + PAUSE_MIN);
+            Some(Wait { open, owner, range, asker, pause, next, tries_left })
         };
         if let Err(unsent) = self.waiting.send(Task { number: file.number, reply, wait }) {
             unsent.0.reply.error(super::fuse(Errno::ENOLCK));
         }
+    }
+
+    /// Whether the lock in the way of one was taken through this mount.
+    fn is_ours_in_the_way(
+        &self,
+        open: &Arc<dyn OpenNode>,
+        owner: &LockOwner,
+        range: LockRange,
+    ) -> bool {
+        let found = open.lock_in_the_way(owner, range).ok().flatten();
+        found.is_none_or(|(other, _)| other.client.starts_with(self.client.as_bytes()))
     }
 
     /// Releases a range, if the owner has locked the file at all.
@@ -203,7 +225,9 @@ impl Clerk {
                 note(&self.held, number, wait.asker);
                 Some(Ok(()))
             }
+            Ok(false) if wait.tries_left == Some(0) => Some(Err(Errno::EAGAIN)),
             Ok(false) => {
+                wait.tries_left = wait.tries_left.map(|tries| tries - 1);
                 wait.pause = (wait.pause * 2).min(PAUSE_MAX);
                 wait.next = Instant::now() + wait.pause;
                 None

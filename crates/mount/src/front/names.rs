@@ -99,9 +99,23 @@ impl Front {
         Ok(())
     }
 
-    pub(super) fn rename(&self, from: (u64, &[u8]), to: (u64, &[u8])) -> Result<(), Errno> {
+    /// With `no_replace` nothing that is there is replaced; 9P has no word for that, so a file that
+    /// another client makes at that very moment is, as everywhere in Sluice.
+    pub(super) fn rename(
+        &self,
+        from: (u64, &[u8]),
+        to: (u64, &[u8]),
+        no_replace: bool,
+    ) -> Result<(), Errno> {
         let dir = self.nodes.get(from.0)?;
         let new_dir = self.nodes.get(to.0)?;
+        if no_replace {
+            match new_dir.walk(&[to.1]).map_err(errno) {
+                Ok(_) => return Err(Errno::EEXIST),
+                Err(Errno::ENOENT) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
         dir.rename(from.1, &*new_dir, to.1).map_err(errno)?;
         self.nodes.renamed(from, to);
         Ok(())
