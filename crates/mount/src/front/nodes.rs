@@ -128,13 +128,11 @@ impl Nodes {
         found: &Attributes,
     ) -> u64 {
         let number = self.number(found.qid.path);
-        let dropped = {
+        let mut dropped = Vec::new();
+        let let_go = {
             let mut known = self.lock();
             let path = found.qid.path;
             known.files.entry(number).or_insert_with(|| File::new(path, None, None));
-            if number != ROOT {
-                known.put(number, (parent, name.to_vec()));
-            }
             known.hold(number, node);
             let clock = known.clock + 1;
             known.clock = clock;
@@ -143,9 +141,12 @@ impl Nodes {
                 file.used = clock;
                 file.told = Some(Told::of(found));
             }
+            if number != ROOT {
+                known.put(number, (parent, name.to_vec()), &mut dropped);
+            }
             known.let_go(self.held_max)
         };
-        drop(dropped);
+        drop((dropped, let_go));
         number
     }
 
@@ -213,7 +214,7 @@ impl Nodes {
         if from != to && (moved.is_none() || moved != known.names.get(&to).copied()) {
             known.lose(&to, &mut dropped);
             if let Some(number) = moved {
-                known.put(number, to);
+                known.put(number, to, &mut dropped);
             }
         }
         drop(known);
@@ -255,23 +256,23 @@ impl Known {
     }
 
     /// Writes down that a known file is at a place.
-    fn put(&mut self, number: u64, place: Place) {
-        let Some(file) = self.files.get_mut(&number) else { return };
-        if file.place.as_ref() != Some(&place) {
-            let before = file.place.replace(place.clone());
-            if let Some(directory) = self.files.get_mut(&place.0) {
-                directory.children += 1;
-            }
-            if let Some(before) = before {
-                self.leave(number, &before);
-            }
-        }
-        if let Some(other) = self.names.insert(place.clone(), number).filter(|n| *n != number) {
+    fn put(&mut self, number: u64, place: Place, dropped: &mut Vec<Arc<dyn Node>>) {
+        if self.names.get(&place).is_some_and(|other| *other != number) {
             // Somebody else has renamed or removed it.
-            if let Some(file) = self.files.get_mut(&other) {
-                file.place = None;
-                self.leave(other, &place);
-            }
+            self.lose(&place, dropped);
+        }
+        self.names.insert(place.clone(), number);
+        let Some(file) = self.files.get_mut(&number) else { return };
+        if file.place.as_ref() == Some(&place) {
+            return;
+        }
+        let before = file.place.replace(place.clone());
+        if let Some(directory) = self.files.get_mut(&place.0) {
+            directory.children += 1;
+        }
+        if let Some(before) = before {
+            self.leave(number, &before);
+            self.drop_unused(before.0, dropped);
         }
     }
 

@@ -102,3 +102,23 @@ fn no_number_is_the_roots_but_the_root() {
         assert!(nodes.number(path) > ROOT);
     }
 }
+
+#[test]
+fn a_directory_that_only_a_moved_file_kept_is_gone() {
+    let (nodes, d) = table(&["a"], 100);
+    let a = look_up(&nodes, d, "a");
+    nodes.forget(d, 1);
+    let (root, dir) = (nodes.get(ROOT).expect("the root"), nodes.get(d).expect("it has a child"));
+    dir.rename(b"a", &*root, b"a").expect("renamed");
+    nodes.renamed((d, b"a"), (ROOT, b"a"));
+    assert_eq!(nodes.counts(), (2, 1));
+    assert_eq!(nodes.get(d).err(), Some(Errno::ESTALE));
+    assert!(nodes.get(a).is_ok());
+    // Somebody else moves it back: the kernel finds it there.
+    root.rename(b"a", &*dir, b"a").expect("renamed");
+    let d = look_up(&nodes, ROOT, "d");
+    assert_eq!(look_up(&nodes, d, "a"), a);
+    nodes.forget(a, 2);
+    nodes.forget(d, 1);
+    assert_eq!(nodes.counts(), (1, 0));
+}
