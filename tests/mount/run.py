@@ -2,9 +2,8 @@
 """Programs on `sluice mount`: what they see is what the store has, and nothing hangs.
 
 The kernel's calls come here by FUSE, so any program can be used as it is: Python's own calls, sqlite, git.
-`tests/matrix/run.py --transport mount` compares the cases of the matrix. `--full` adds the file system
-exerciser fsx and the POSIX suite pjdfstest, both built from their published crates. Where nothing can be
-mounted everything is skipped, and it is said why.
+`tests/matrix/run.py --transport mount` compares the cases of the matrix. Where nothing can be mounted
+everything is skipped, and it is said why.
 """
 
 import argparse
@@ -29,7 +28,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], metavar="REGEX")
     parser.add_argument("--sluice", help="the sluice binary (default: $SLUICE_BIN, then the release build)")
-    parser.add_argument("--full", action="store_true", help="fsx and pjdfstest too")
     parser.add_argument("--keep", action="store_true", help="keep scratch directories")
     options = parser.parse_args()
     sluice = places.sluice_binary(options.sluice)
@@ -40,9 +38,8 @@ def main():
     for module in sorted(m.name for m in pkgutil.iter_modules([str(HERE / "checks")])):
         importlib.import_module(f"mount.checks.{module}")
     results = []
-    for function, is_long in CHECKS:
-        chosen = not options.only or any(re.search(o, function.__name__) for o in options.only)
-        if chosen and (options.full or not is_long or options.only):
+    for function in CHECKS:
+        if not options.only or any(re.search(o, function.__name__) for o in options.only):
             results.append(perform(function, sluice, options.keep))
             report.print_line(results[-1])
     return report.conclude(results)

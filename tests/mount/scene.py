@@ -26,14 +26,7 @@ class Failed(Exception):
 
 
 def check(function):
-    """Registers a check that every run makes."""
-    CHECKS.append((function, False))
-    return function
-
-
-def long_check(function):
-    """Registers a check that only `--full` makes."""
-    CHECKS.append((function, True))
+    CHECKS.append(function)
     return function
 
 
