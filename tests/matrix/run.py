@@ -115,7 +115,14 @@ def load_known(transport):
     with open(HERE / "known.toml", "rb") as file:
         listed = tomllib.load(file)
     sections = ["everywhere", transport.name]
-    return {name: reason for section in sections for name, reason in listed.get(section, {}).items()}
+    return {name: reason for section in sections for name, reason in listed.get(section, {}).items()
+            if isinstance(reason, str)}
+
+
+def load_skipped(transport):
+    """Case name → reason, of those that tell nothing here."""
+    with open(HERE / "known.toml", "rb") as file:
+        return tomllib.load(file).get(transport.name, {}).get("skip", {})
 
 
 class Bench:
@@ -125,11 +132,14 @@ class Bench:
         self.scratch, self.transport, self.options, self.known = scratch, transport, options, known
         # Plain interposition misses what libc calls within itself: there, errors are expected, silence is not.
         self.interposed = transport.name != "local" and os.environ.get("SLUICE_PATCH") == "0"
+        self.skipped = load_skipped(transport)
         self.modules = {}
         self.modules_lock = threading.Lock()
 
     def judge(self, case):
         """Runs one case both ways and compares."""
+        if case.name in self.skipped:
+            return report.Result(case.name, "skipped", details=[self.skipped[case.name]], group=case.group)
         missing = self.missing(case)
         if missing:
             return report.Result(case.name, "skipped", details=[f"not installed: {missing}"], group=case.group)

@@ -3,6 +3,7 @@
 import pathlib
 import threading
 
+from house.mounts import Mount
 from house.services import Service
 
 EXPORT = "far"
@@ -127,7 +128,43 @@ class Direct(Routed):
         return ["--store", f"{EXPORT}={self.served}"]
 
 
-ROUTED = {t.name: t for t in (Uds, Tcp, Relay, Direct)}
+class Mounted:
+    """`sluice mount` of a service on a Unix socket; programs run as they are."""
+
+    name = "mount"
+    prefix = None
+
+    def __init__(self, sluice):
+        self.sluice = str(sluice)
+
+    def open(self, scratch):
+        self.served = scratch / "served"
+        self.served.mkdir()
+        self.service = Service(self.sluice, [f"{EXPORT}={self.served}"], f"unix:{scratch}/far.sock")
+        self.mount = Mount(self.sluice, f"{self.service.uri}/{EXPORT}", scratch / "mnt")
+
+    def command(self, case_directory):
+        return []
+
+    def data(self, case_directory):
+        return str(self.mount.directory / case_directory)
+
+    def address(self, case_directory):
+        return self.data(case_directory)
+
+    def health(self):
+        if self.service.alive() and self.mount.alive():
+            return None
+        return f"the service or the mount died: {self.service.lines[-3:]}, {self.mount.lines[-3:]}"
+
+    def close(self):
+        if hasattr(self, "mount"):
+            self.mount.stop()
+        if hasattr(self, "service"):
+            self.service.stop()
+
+
+ROUTED = {t.name: t for t in (Uds, Tcp, Relay, Direct, Mounted)}
 
 
 def make(name, sluice):

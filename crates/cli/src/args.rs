@@ -94,6 +94,8 @@ pub(crate) enum Command {
     Rm(Rm),
     Stat(Stat),
     Mkdir(Mkdir),
+    Mount(Mount),
+    Umount(Umount),
     #[command(subcommand)]
     Sieve(sieve::Sieve),
     #[command(subcommand)]
@@ -289,6 +291,47 @@ pub(crate) struct Mkdir {
     /// What to make
     #[arg(value_name = "PLACE", required = true, value_hint = ValueHint::DirPath)]
     pub(crate) places: Vec<OsString>,
+}
+
+/// Show a store or service as a directory of this machine
+///
+/// By FUSE, for programs that `run` cannot carry: statically linked ones, or a shell that is running already. Serves
+/// until the directory is unmounted (`sluice umount`, `fusermount3 -u`) or until interrupted. Root mounts by itself,
+/// others by fusermount3 of the package fuse3.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice mount scdc+tcp://localhost/data /mnt/data
+  sluice mount --daemon scdc+uds://default ~/far && ls ~/far && sluice umount ~/far
+  sluice mount --read-only /srv/reference /mnt/reference
+")]
+pub(crate) struct Mount {
+    /// What to show: a URI, a mapped path, a directory, or mem: for memory that ends with the mount
+    #[arg(value_name = "URI|DIR|mem:", value_hint = ValueHint::AnyPath)]
+    pub(crate) place: OsString,
+    /// An empty directory
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) dir: PathBuf,
+    /// Refuse every change
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Let other users in, too, as the modes of the files allow [default: only who mounts, with the store's own rights]
+    #[arg(long)]
+    pub(crate) allow_other: bool,
+    /// Return once it is mounted, and serve from the background
+    #[arg(long)]
+    pub(crate) daemon: bool,
+}
+
+/// End a mount
+#[derive(Debug, Args)]
+pub(crate) struct Umount {
+    /// Let the name go at once, even if programs use it; they keep what they have open
+    #[arg(long)]
+    pub(crate) lazy: bool,
+    /// Where something is mounted
+    #[arg(value_name = "DIR", required = true, value_hint = ValueHint::DirPath)]
+    pub(crate) dirs: Vec<PathBuf>,
 }
 
 /// Say what is in force here and whether it works

@@ -1,5 +1,6 @@
 //! `sluice doctor`: what is in force here, and whether it works.
 
+mod mounting;
 mod mpi;
 mod probe;
 
@@ -32,6 +33,8 @@ struct Findings {
     /// Not looked at where there is no preload library.
     #[serde(skip_serializing_if = "Option::is_none")]
     mpi: Option<MpiFindings>,
+    /// Whether `sluice mount` can be used; nothing else depends on it.
+    mounting: Check,
     /// Where `scdc+uds://default` leads.
     default_service: ServiceFindings,
     client: ClientFindings,
@@ -127,6 +130,7 @@ pub(crate) fn doctor(args: &Doctor, in_force: InForce) -> Result<ExitCode> {
         )),
         preload,
         mpi: probe.as_ref().ok().map(|probe| mpi::look(probe.library(), probe.scratch())),
+        mounting: Check::new(mounting::try_it()),
         default_service: look_at_default(),
         client: ClientFindings {
             read_ahead_bytes: options.read_ahead_bytes,
@@ -258,6 +262,10 @@ impl Findings {
             lines.push(line(check.ok, format!("{what}: {}", check.detail)));
         }
         lines.extend(self.mpi.as_ref().map(MpiFindings::lines).unwrap_or_default());
+        lines.push(match &self.mounting {
+            Check { ok: true, detail } => line(true, format!("sluice mount: {detail}")),
+            Check { detail, .. } => plain(format!("sluice mount: cannot be used: {detail}")),
+        });
         lines.push(plain(format!("service scdc+uds://default, {}: {running}", service.socket)));
         let client = &self.client;
         lines.push(plain(format!(

@@ -18,6 +18,7 @@ mod launch;
 mod layout;
 mod list;
 mod manual;
+mod mount;
 mod place;
 mod report;
 mod serve;
@@ -64,6 +65,8 @@ fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Rm(args) => tree::rm(args, &places()?),
         Command::Stat(args) => show::stat(args, &places()?),
         Command::Mkdir(args) => tree::mkdir(args, &places()?),
+        Command::Mount(args) => mount::mount(args, &places()?),
+        Command::Umount(args) => mount::umount(args),
         Command::Sieve(command) => sieve::sieve(command, &in_force),
         Command::Layout(command) => layout::layout(command),
         Command::Doctor(args) => doctor::doctor(args, in_force()?),

@@ -58,6 +58,11 @@ impl Remote {
         Self { session, uri, shown }
     }
 
+    /// The session with its service.
+    pub(crate) fn session(&self) -> &Arc<Session> {
+        &self.session
+    }
+
     pub(crate) fn uri(&self) -> &Uri {
         &self.uri
     }
