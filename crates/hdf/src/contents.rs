@@ -99,13 +99,13 @@ pub(crate) fn piece(library: &Library, dataset: &Id, element: &Element) -> Tried
     Ok((offset != u64::MAX).then_some(offset))
 }
 
-/// Refuses a dataset that is not as expected.
+/// The element of a dataset as the file has it; refuses a dataset that is not as expected.
 pub(crate) fn compare(
     library: &Library,
     path: &Path,
     opened: &Id,
     expected: &Dataset,
-) -> Result<()> {
+) -> Result<Element> {
     let found = describe(library, opened, &expected.path).map_err(|refusal| match refusal {
         Refusal::Unsupported(kind) => {
             Error::Unsupported { path: path.to_owned(), dataset: expected.path.clone(), kind }
@@ -116,7 +116,7 @@ pub(crate) fn compare(
             reason: failure.into_words(),
         },
     })?;
-    if found.shape != expected.shape || found.element != expected.element {
+    if found.shape != expected.shape || !found.element.is_alike(&expected.element) {
         return Err(Error::Differs {
             path: path.to_owned(),
             dataset: expected.path.clone(),
@@ -124,7 +124,7 @@ pub(crate) fn compare(
             expected: expected.describe(),
         });
     }
-    Ok(())
+    Ok(found.element)
 }
 
 /// What a dataset is; it begins at 0 of the row.

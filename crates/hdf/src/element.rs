@@ -88,6 +88,33 @@ impl Element {
         }
     }
 
+    /// Whether the bytes of both mean the same here: a view holds text as an array of bytes.
+    pub(crate) fn is_alike(&self, other: &Element) -> bool {
+        match (self, other) {
+            (Element::Text(size), Element::Array { shape, element })
+            | (Element::Array { shape, element }, Element::Text(size)) => {
+                let is_bytes = **element == Element::Number(Number::Uint8);
+                is_bytes && shape.iter().product::<u64>() == *size
+            }
+            (
+                Element::Compound { members: ours, .. },
+                Element::Compound { members: others, .. },
+            ) => {
+                ours.len() == others.len()
+                    && ours.iter().zip(others).all(|(one, other)| {
+                        one.name == other.name
+                            && one.offset == other.offset
+                            && one.element.is_alike(&other.element)
+                    })
+            }
+            (
+                Element::Array { shape, element },
+                Element::Array { shape: other_shape, element: other },
+            ) => shape == other_shape && element.is_alike(other),
+            (ours, other) => ours == other,
+        }
+    }
+
     /// The same in HDF5.
     pub(crate) fn to_library(&self, library: &Library) -> Result<Id, Failure> {
         match self {

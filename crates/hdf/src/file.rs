@@ -86,25 +86,26 @@ impl HdfFile {
             .map_err(system("open the file"))?;
         let library = Library::enter();
         let id = open_file(&library, path, writable)?;
-        let mut places = Vec::new();
+        let (mut places, mut datasets) = (Vec::new(), Vec::new());
         for dataset in schema.datasets() {
             let tried = format!("open the dataset {}", dataset.path);
             let name = c_name(&dataset.path).map_err(told(path, &tried))?;
             // SAFETY: the name is ended by NUL, the file is open.
             let opened = unsafe { H5Dopen2(id.get(), name.as_ptr(), H5P_DEFAULT) };
             let opened = library.id(opened, H5Dclose).map_err(told(path, &tried))?;
-            contents::compare(&library, path, &opened, dataset)?;
-            let piece =
-                contents::piece(&library, &opened, &dataset.element).map_err(told(path, &tried))?;
+            let element = contents::compare(&library, path, &opened, dataset)?;
+            let piece = contents::piece(&library, &opened, &element).map_err(told(path, &tried))?;
             places.push(match piece {
                 Some(offset) => Place::Piece(offset),
                 None => Place::Library(opened),
             });
+            datasets.push(Dataset { element, ..dataset.clone() });
         }
         let held = places.iter().any(|place| matches!(place, Place::Library(_)));
         let kept = held.then_some(id);
         drop(library);
-        Ok(Self { path: path.to_owned(), schema: schema.clone(), places, file, library: kept })
+        let schema = Schema::new(datasets)?;
+        Ok(Self { path: path.to_owned(), schema, places, file, library: kept })
     }
 
     /// The schema of all datasets of a file that a view can hold, one after the other in the order

@@ -151,3 +151,25 @@ fn impossible_schemas_are_refused() {
     let level = Storage::Chunked { chunk: vec![1], deflate: Some(10) };
     assert!(refused(vec![numbers("/a", 0, &[2], level)]).contains("gzip"));
 }
+
+#[test]
+fn text_opens_as_an_array_of_bytes() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("text.h5");
+    let with = |element, storage| {
+        let dataset = Dataset { path: "/t".to_owned(), start: 0, element, shape: vec![2], storage };
+        Schema::new(vec![dataset]).expect("one dataset")
+    };
+    let bytes =
+        Element::Array { shape: vec![3], element: Box::new(Element::Number(Number::Uint8)) };
+    for storage in [Storage::Contiguous, Storage::Chunked { chunk: vec![2], deflate: Some(1) }] {
+        let _ = std::fs::remove_file(&path);
+        let file = HdfFile::create(&path, &with(Element::Text(3), storage.clone())).expect("new");
+        file.write_at(b"abcde\0", 0).expect("a write");
+        drop(file);
+        let file = HdfFile::open(&path, &with(bytes.clone(), storage), false).expect("alike");
+        let mut found = [0; 6];
+        file.read_at(&mut found, 0).expect("a read");
+        assert_eq!(&found, b"abcde\0");
+    }
+}

@@ -135,7 +135,7 @@ impl Checker<'_, '_> {
         for At { what, span } in &view.options {
             let kind = match what {
                 StorageOption::Group(path) => {
-                    if path.split('/').all(|part| matches!(part, "" | ".")) {
+                    if path != "/" && path.split('/').all(|part| matches!(part, "" | ".")) {
                         let error = Diagnostic::error(Code::Replica, *span, "this is no group");
                         self.findings
                             .add(error.label("expected a path such as `\"/fields/run1\"`"));
