@@ -3,6 +3,7 @@
 mod check;
 mod files;
 mod fmt;
+mod interchange;
 
 use std::process::ExitCode;
 
@@ -14,5 +15,7 @@ pub(crate) fn layout(command: &Layout) -> Result<ExitCode> {
     match command {
         Layout::Check(args) => check::check(args),
         Layout::Fmt(args) => fmt::fmt(args),
+        Layout::Import(args) => interchange::import(args),
+        Layout::Export(args) => interchange::export(args),
     }
 }

@@ -1,14 +1,17 @@
 //! The commands about layouts.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 /// Datasets, their views and their replicas: definitions checked and formatted
 #[derive(Debug, Subcommand)]
 pub(crate) enum Layout {
     Check(Check),
     Fmt(Fmt),
+    Import(Import),
+    Export(Export),
 }
 
 /// Say what is wrong with definitions
@@ -51,4 +54,72 @@ pub(crate) struct Fmt {
     /// Definitions in the DRepl language; - is standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<OsString>,
+}
+
+/// Make a definition of what another tool describes
+///
+/// The source is a .npy file, an HDF5 or netCDF-4 file, or a C text with structs; or a numpy dtype, given with --numpy.
+/// The definition has a view with the very bytes of the source, and a replica that is the file: serve it, and add views
+/// as you like. It is written to standard output.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice layout import run.h5 > run.drepl
+  sluice layout import field.npy > field.drepl
+  sluice layout import particle.h --struct Particle --shape 1000000 --file dump.bin > dump.drepl
+  sluice layout import --numpy \"[('a', '<f4'), ('v', '<f8', (3,))]\" --shape 1000 --file run.bin > run.drepl
+")]
+#[group(id = "source", required = true)]
+pub(crate) struct Import {
+    /// A .npy, HDF5 or netCDF-4 file, or a C text
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, group = "source")]
+    pub(crate) source: Option<PathBuf>,
+    /// A dtype of numpy, as `dtype.descr` prints it
+    #[arg(long, value_name = "DTYPE", group = "source")]
+    pub(crate) numpy: Option<String>,
+    /// Which struct of a C text; the last one if not given
+    #[arg(long, value_name = "NAME", conflicts_with = "numpy")]
+    pub(crate) r#struct: Option<String>,
+    /// The lengths of an array of such elements; one element if not given
+    #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) shape: Vec<u64>,
+    /// Bytes before the first element
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    pub(crate) header: u64,
+    /// What variable and view are called
+    #[arg(long, default_value = "data")]
+    pub(crate) name: String,
+    /// The file that holds the data, as the definition names it: relative to itself [default: the source, or NAME.bin]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: Option<String>,
+}
+
+/// Say how another tool reads the file of a view
+///
+/// For numpy a function is written that maps each variable of the view, for C a struct for each, with its offset.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice layout export points.drepl soa --to numpy > points.py
+  sluice layout export points.drepl aos --to c > points.h
+")]
+pub(crate) struct Export {
+    /// A definition in the DRepl language; - is standard input
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: OsString,
+    /// One of its views
+    #[arg(value_name = "VIEW")]
+    pub(crate) view: String,
+    /// The tool
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) to: Tool,
+}
+
+/// A tool that describes layouts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Tool {
+    /// Python: numpy.memmap
+    Numpy,
+    /// C11: packed structs
+    C,
 }
