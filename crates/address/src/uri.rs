@@ -4,7 +4,7 @@
 //! scdc:///base/path                       a store in this process
 //! scdc+uds://SOCKET/base/path             a Unix socket: %2Ftmp%2Fs.sock, /tmp/s.sock, or a service's name
 //! scdc+tcp://HOST[:PORT]/base/path        a TCP service
-//! scdc+mpi://PORT-OR-NAME/base/path       an MPI port
+//! scdc+mpi://NAME/base/path               a service on a rank of the same MPI job, by its name or its rank
 //! scdc+ssh://[USER@]HOST[:PORT]/base/path a service started through ssh
 //! s3://BUCKET/key                         an object store
 //! ```
@@ -41,10 +41,10 @@ pub enum Endpoint {
         /// Port, [`DEFAULT_TCP_PORT`] if none was given.
         port: u16,
     },
-    /// An MPI port, or a name that was published for one.
+    /// A service on another rank of the same MPI job.
     Mpi {
-        /// As the MPI library gave it.
-        port_name: String,
+        /// Its name in the job, or the number of its rank.
+        service: String,
     },
     /// A service started through the user's own ssh.
     Ssh {
@@ -162,10 +162,10 @@ impl Endpoint {
                     out.extend_from_slice(format!(":{port}").as_bytes());
                 }
             }
-            Self::Mpi { port_name } => {
+            Self::Mpi { service } => {
                 // Dots alone would be folded away as a path component.
                 let keep = |byte| escape::is_unreserved(byte) && byte != b'.';
-                escape::encode_into(&mut out, port_name.as_bytes(), keep)
+                escape::encode_into(&mut out, service.as_bytes(), keep)
             }
             Self::Ssh { user, host, port } => {
                 if let Some(user) = user {
@@ -194,7 +194,8 @@ impl Endpoint {
         }
     }
 
-    /// Parses what `serve --listen` takes: `unix:PATH`, `tcp:HOST:PORT`, or the URI of a service's root.
+    /// Parses what `serve --listen` takes: `unix:PATH`, `tcp:HOST:PORT`, `mpi:NAME`, or the URI of a service's
+    /// root.
     ///
     /// A relative `PATH` is kept as it is: the caller knows the working directory. Port 0 of `tcp:` is
     /// any free port.
@@ -224,6 +225,13 @@ impl Endpoint {
                 authority::host_and_port(address).map_err(|(_, fault)| fail(fault))?;
             return Ok(Self::Tcp { host, port: port.unwrap_or(unnamed_port) });
         }
+        if let Some(name) = text.strip_prefix(b"mpi:").filter(|name| !name.starts_with(b"/")) {
+            if name.is_empty() {
+                return Err(fail(UriFault::Missing { what: "the service's name" }));
+            }
+            let name = std::str::from_utf8(name).map_err(|_| fail(UriFault::NotAUri))?;
+            return Ok(Self::Mpi { service: name.to_owned() });
+        }
         let uri = if crate::detect::is_scheme(
             text.split(|&byte| byte == b':').next().unwrap_or_default(),
         ) {
@@ -233,8 +241,8 @@ impl Endpoint {
         };
         match uri.endpoint {
             _ if !uri.path.is_root() => Err(fail(UriFault::PathAfterEndpoint)),
-            Self::Unix(_) | Self::Tcp { .. } => Ok(uri.endpoint),
-            other @ (Self::Direct | Self::Mpi { .. } | Self::Ssh { .. } | Self::S3 { .. }) => {
+            Self::Unix(_) | Self::Tcp { .. } | Self::Mpi { .. } => Ok(uri.endpoint),
+            other @ (Self::Direct | Self::Ssh { .. } | Self::S3 { .. }) => {
                 Err(fail(UriFault::CannotListen { transport: other.scheme() }))
             }
         }

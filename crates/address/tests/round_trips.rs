@@ -37,7 +37,7 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
         socket_path().prop_map(Endpoint::Unix),
         "[a-z#%A-Z]{1,8}".prop_map(|name| Endpoint::Unix(SocketName::Named(name))),
         (host(), 1..=65535u16).prop_map(|(host, port)| Endpoint::Tcp { host, port }),
-        "\\PC{1,8}".prop_map(|port_name| Endpoint::Mpi { port_name }),
+        "\\PC{1,8}".prop_map(|service| Endpoint::Mpi { service }),
         (proptest::option::of("[a-z][a-z0-9-]{0,5}"), host(), proptest::option::of(1..=65535u16))
             .prop_map(|(user, host, port)| Endpoint::Ssh { user, host, port }),
         "[a-z0-9][a-z0-9.-]{0,7}".prop_map(|bucket| Endpoint::S3 { bucket }),

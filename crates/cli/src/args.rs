@@ -120,6 +120,7 @@ Examples:
   sluice run -- sha256sum scdc+tcp://localhost/data/big.h5
   sluice run --map /far=scdc+tcp://localhost/data -- python3 analyse.py /far/in.npy
   sluice run --store tmp=/scratch/me -- ./app scdc:///tmp/out
+  mpirun -n 1 sluice serve --listen mpi:io data=/srv : -n 4 sluice run -- ./solver scdc+mpi://io/data/in.nc
 
 Exit status:
   the program's, or
@@ -137,10 +138,29 @@ pub(crate) struct Run {
     /// scanfile, or disable for the MPI library's own way; the hint `sluice_sieve` of a file goes before
     #[arg(long, value_name = "METHOD", hide_short_help = true, value_parser = sieve_method)]
     pub(crate) sieve: Option<SieveMethod>,
+    /// What this process is in an MPI job with services (scdc+mpi://): `agent`, a rank that runs PROGRAM beside it,
+    /// which does not know of MPI; `program`, PROGRAM or what it starts calls MPI_Init itself; `off`; default is what
+    /// PROGRAM is, if its arguments or a mapped prefix name such a service
+    #[arg(long, value_name = "ROLE", hide_short_help = true)]
+    pub(crate) mpi: Option<MpiRole>,
+    /// MPI programs of one job that give the same NAME share one MPI_COMM_WORLD; the services' ranks are in none
+    #[arg(long, value_name = "NAME", hide_short_help = true)]
+    pub(crate) mpi_world: Option<String>,
     /// The program and its arguments; options behind its name are its own
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM",
           value_hint = ValueHint::CommandWithArguments)]
     pub(crate) program: Vec<OsString>,
+}
+
+/// What `sluice run` is in an MPI job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum MpiRole {
+    /// A rank that runs the program beside it.
+    Agent,
+    /// The program becomes a rank by itself.
+    Program,
+    /// Nothing of the job.
+    Off,
 }
 
 /// Offer directories to other programs and machines
@@ -153,6 +173,7 @@ Examples:
   sluice serve data=/srv/data
   sluice serve --read-only ref=/srv/ref --listen tcp:127.0.0.1:5640
   sluice serve scratch=mem: behind=scdc+tcp://login-node/data --listen unix:/tmp/s.sock
+  mpirun -n 1 sluice serve --listen mpi:io data=/srv : -n 4 sluice run -- ./solver scdc+mpi://io/data/in.nc
 ")]
 pub(crate) struct Serve {
     /// A directory, memory (mem:) or another service, and the name under which it is offered
@@ -161,7 +182,8 @@ pub(crate) struct Serve {
     /// Refuse every change
     #[arg(long)]
     pub(crate) read_only: bool,
-    /// Where to listen: unix:PATH, tcp:HOST:PORT or a URI; default is the Unix socket scdc+uds://default
+    /// Where to listen: unix:PATH, tcp:HOST:PORT, mpi:NAME for the other ranks of this MPI job, or a URI; default is
+    /// the Unix socket scdc+uds://default
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) listen: Vec<OsString>,
     /// Listen on other than loopback addresses, though anyone who can connect may read and write

@@ -7,7 +7,7 @@
 
 mod elf;
 pub(crate) mod library;
-mod mpi;
+pub(crate) mod mpi;
 pub(crate) mod program;
 
 use std::os::unix::process::CommandExt;
@@ -34,6 +34,7 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
         }
     };
     let library = library::find()?;
+    crate::rank::stay_with_agent()?;
     let mut command = Command::new(&path);
     command.arg0(name).args(arguments);
     environment(&mut command, &in_force.settings, &library, !args.no_patch);
@@ -46,6 +47,9 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
         }
         let others = library::preload(&for_mpi, std::env::var_os("LD_PRELOAD"));
         command.env("LD_PRELOAD", library::preload(&library, Some(others)));
+    }
+    if crate::rank::is_program(args, in_force, &path) {
+        crate::rank::prepare_program(&mut command, &library, args)?;
     }
     let error = command.exec();
     crate::report::say(format_args!(

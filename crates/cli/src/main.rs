@@ -20,6 +20,7 @@ mod list;
 mod manual;
 mod mount;
 mod place;
+mod rank;
 mod report;
 mod serve;
 mod show;
@@ -55,6 +56,9 @@ fn main() -> ExitCode {
 
 fn dispatch(cli: &Cli) -> Result<ExitCode> {
     let in_force = || InForce::new(&cli.common);
+    if rank::is_agent(&cli.command, in_force)? {
+        return rank::run_beside();
+    }
     let places = || Places::new(in_force()?);
     match &cli.command {
         Command::Run(args) => launch::run(args, &in_force()?),

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use address::{Endpoint, SocketName, StorePlace, StoreSpec, Uri};
 use anyhow::{Context, Result, bail};
+use ranks::{Role, ServiceName};
 use service::{Address, Limits, Listen, Service};
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
@@ -16,6 +17,7 @@ use signal_hook::iterator::Signals;
 use crate::args::Serve;
 use crate::format::name_text;
 use crate::in_force::{InForce, absolute};
+use crate::rank::Rank;
 use crate::report::{say, tell};
 use crate::stores;
 
@@ -33,11 +35,28 @@ pub(crate) fn serve(args: &Serve, in_force: &InForce) -> Result<ExitCode> {
 
     let mut builder =
         Service::builder(exports).limits(limits(args, in_force)).insecure(args.insecure);
+    let mut in_job = None;
     for endpoint in listens(args, in_force)? {
-        builder = builder.listen(listen(&endpoint)?);
+        match &endpoint {
+            Endpoint::Mpi { service } if in_job.is_none() => {
+                in_job = Some(ServiceName::new(service)?);
+            }
+            Endpoint::Mpi { .. } => {
+                bail!("a service has one name in its MPI job; give --listen mpi:NAME once")
+            }
+            _ => builder = builder.listen(listen(&endpoint)?),
+        }
     }
     let running = builder.start()?;
-    let uris: Vec<Uri> = running.addresses().iter().map(uri).collect();
+    let mut uris: Vec<Uri> = running.addresses().iter().map(uri).collect();
+    let rank = match &in_job {
+        Some(name) => Some(Rank::join(&Role::Service(name.clone()))?),
+        None => None,
+    };
+    uris.extend(in_job.map(|name| Uri {
+        endpoint: Endpoint::Mpi { service: name.as_str().to_owned() },
+        path: address::RemotePath::default(),
+    }));
     for uri in &uris {
         tell(format_args!("listening on {uri}"))?;
     }
@@ -48,8 +67,13 @@ pub(crate) fn serve(args: &Serve, in_force: &InForce) -> Result<ExitCode> {
         }
     }
     std::thread::spawn(move || look_behind(&specs));
-    signals.forever().next();
-    running.stop();
+    match rank {
+        Some(rank) => rank.serve(running, signals)?,
+        None => {
+            signals.forever().next();
+            running.stop();
+        }
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -132,11 +156,13 @@ fn listen(endpoint: &Endpoint) -> Result<Listen> {
                 std::path::absolute(&path).with_context(|| path.display().to_string())?,
             ))
         }
+        // Dialed, never listened on.
+        Some(client::Place::Job { .. }) => bail!("cannot listen on {endpoint} here"),
         Some(client::Place::Tcp { host, port }) => {
             let host = if host.contains(':') { format!("[{host}]") } else { host };
             Ok(Listen::Tcp(format!("{host}:{port}")))
         }
-        None => bail!("cannot listen on {endpoint}; write unix:PATH or tcp:HOST:PORT"),
+        None => bail!("cannot listen on {endpoint}; write unix:PATH, tcp:HOST:PORT or mpi:NAME"),
     }
 }
 

@@ -56,11 +56,22 @@ pub enum Place {
         /// Port.
         port: u16,
     },
+    /// A service on another rank of this process's MPI job, by the socket that its rank listens on.
+    Job {
+        /// Name in the abstract name space of Unix sockets.
+        socket: Vec<u8>,
+        /// The service's name or rank.
+        service: String,
+    },
 }
+
+/// Where a rank's clients find the sockets of their job's services (`ranks::SOCKETS_VARIABLE`).
+const JOB_VARIABLE: &str = "SLUICE_MPI_SOCKETS";
 
 impl Place {
     /// Where an address leads on this machine; `None` for what is not a plain socket. A named
-    /// service is looked for in the user's runtime directory.
+    /// service is looked for in the user's runtime directory, a service of an MPI job at the sockets of
+    /// this process's rank; `None` also where this process belongs to no such job.
     #[must_use]
     pub fn of(endpoint: &Endpoint) -> Option<Self> {
         match endpoint {
@@ -70,10 +81,12 @@ impl Place {
                 Some(Self::Unix(name.resolve(runtime.as_deref().map(AsRef::as_ref), uid)))
             }
             Endpoint::Tcp { host, port } => Some(Self::Tcp { host: host.clone(), port: *port }),
-            Endpoint::Direct
-            | Endpoint::Mpi { .. }
-            | Endpoint::Ssh { .. }
-            | Endpoint::S3 { .. } => None,
+            Endpoint::Mpi { service } => {
+                let sockets = std::env::var(JOB_VARIABLE).ok().filter(|name| !name.is_empty())?;
+                let socket = format!("sluice-mpi/{sockets}/{service}").into_bytes();
+                Some(Self::Job { socket, service: service.clone() })
+            }
+            Endpoint::Direct | Endpoint::Ssh { .. } | Endpoint::S3 { .. } => None,
         }
     }
 }
@@ -95,9 +108,12 @@ impl SocketDial {
     }
 
     fn unix(&self, path: &PathBuf) -> std::result::Result<OwnedFd, Errno> {
-        let address = SocketAddrUnix::new(path).map_err(errno_of)?;
+        self.unix_address(&SocketAddrUnix::new(path).map_err(errno_of)?)
+    }
+
+    fn unix_address(&self, address: &SocketAddrUnix) -> std::result::Result<OwnedFd, Errno> {
         let socket = self.socket(AddressFamily::UNIX)?;
-        connect_within(&socket, &address.into())?;
+        connect_within(&socket, &address.clone().into())?;
         // Best effort: the kernel may cap what we ask for.
         let _ = sockopt::set_socket_send_buffer_size(&socket, UNIX_SEND_BUFFER);
         Ok(socket)
@@ -147,6 +163,16 @@ impl SocketDial {
     fn connected(&self, timeout: Duration) -> Result<OwnedFd> {
         let outcome = match &self.place {
             Place::Unix(path) => self.unix(path),
+            Place::Job { socket, service } => {
+                let address = SocketAddrUnix::new_abstract_name(socket).map_err(errno_of);
+                return address.and_then(|address| self.unix_address(&address)).map_err(|errno| {
+                    match errno {
+                        // Nobody listens: no such service, or none now.
+                        Errno::ECONNREFUSED => Error::NotInJob { service: service.clone() },
+                        errno => Error::Unreachable { peer: self.peer(), errno },
+                    }
+                });
+            }
             Place::Tcp { host, port } => {
                 let Ok(addresses) = (host.as_str(), *port).to_socket_addrs() else {
                     return Err(self.unresolved(host));
@@ -181,6 +207,7 @@ impl Dial for SocketDial {
     fn peer(&self) -> String {
         match &self.place {
             Place::Unix(path) => path.display().to_string(),
+            Place::Job { service, .. } => format!("service `{service}` of this MPI job"),
             Place::Tcp { host, port } if host.contains(':') => format!("[{host}]:{port}"),
             Place::Tcp { host, port } => format!("{host}:{port}"),
         }

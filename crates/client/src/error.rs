@@ -44,6 +44,15 @@ pub enum Error {
         /// The name.
         host: String,
     },
+    /// No rank of this process's MPI job serves under a name, or none does at this time.
+    #[error(
+        "no rank of this MPI job serves as `{service}` now: the name is wrong, the service has ended, or the \
+         program has not called MPI_Init yet or has called MPI_Finalize already"
+    )]
+    NotInJob {
+        /// The service's name or rank.
+        service: String,
+    },
     /// The service speaks no dialect that we do.
     #[error("{peer} does not speak 9P2000.L but answers `{version}`")]
     Version {
@@ -116,6 +125,7 @@ impl Error {
             Error::Unreachable { errno: Errno::ENOENT, .. } => Errno::ECONNREFUSED,
             Error::Unreachable { errno, .. } => *errno,
             Error::UnknownHost { .. } => Errno::EHOSTUNREACH,
+            Error::NotInJob { .. } => Errno::ECONNREFUSED,
             Error::AbsoluteLink { .. } => Errno::EXDEV,
         }
     }
@@ -136,7 +146,11 @@ impl Error {
             | Error::Unreachable { .. }
             | Error::UnknownHost { .. }
             | Error::Protocol { .. } => true,
-            Error::Refused(_) | Error::Version { .. } | Error::AbsoluteLink { .. } => false,
+            // What has left a job does not come back.
+            Error::NotInJob { .. }
+            | Error::Refused(_)
+            | Error::Version { .. }
+            | Error::AbsoluteLink { .. } => false,
         }
     }
 }

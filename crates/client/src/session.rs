@@ -310,6 +310,10 @@ fn after_break(error: Error) -> Error {
     match error {
         Error::Unreachable { peer, errno } => Error::Lost { peer, errno },
         Error::UnknownHost { peer, .. } => Error::Lost { peer, errno: Errno::EHOSTUNREACH },
+        Error::NotInJob { service } => {
+            let peer = format!("service `{service}` of this MPI job");
+            Error::Lost { peer, errno: Errno::ECONNREFUSED }
+        }
         other => other,
     }
 }

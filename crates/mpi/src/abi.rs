@@ -9,7 +9,7 @@ mod standard;
 
 use std::ffi::c_int;
 
-use crate::handle::{Comm, Datatype, File, Info};
+use crate::handle::{Comm, Datatype, ErrorHandler, File, Info};
 use crate::{FindError, Library};
 
 /// A binary interface.
@@ -50,6 +50,8 @@ pub struct Constants {
     pub info_null: Info,
     /// MPI_FILE_NULL.
     pub file_null: File,
+    /// MPI_ERRORS_RETURN.
+    pub errors_return: ErrorHandler,
     /// MPI_DATATYPE_NULL.
     pub datatype_null: Datatype,
     /// Predefined datatypes.
@@ -120,6 +122,8 @@ pub struct Numbers {
     pub combiners: &'static [(c_int, Combiner)],
     /// Error classes.
     pub error: ErrorClasses,
+    /// MPI_THREAD_FUNNELED.
+    pub thread_funneled: c_int,
     /// MPI_THREAD_MULTIPLE.
     pub thread_multiple: c_int,
     /// MPI_MAX_INFO_KEY: bytes of the longest key, without NUL.

@@ -79,6 +79,26 @@ calls! {
 }
 
 calls! {
+    /// What a transport needs: beginning and end, communicators, messages. Every library has them.
+    MessageCalls {
+        init_thread: c"PMPI_Init_thread"(*mut c_int, *mut c_void, c_int, *mut c_int);
+        query_thread: c"PMPI_Query_thread"(*mut c_int);
+        finalize: c"PMPI_Finalize"();
+        comm_dup: c"PMPI_Comm_dup"(Word, Words);
+        comm_split: c"PMPI_Comm_split"(Word, c_int, c_int, Words);
+        comm_free: c"PMPI_Comm_free"(Words);
+        comm_set_name: c"PMPI_Comm_set_name"(Word, *const c_char);
+        comm_set_errhandler: c"PMPI_Comm_set_errhandler"(Word, Word);
+        allgather: c"PMPI_Allgather"(*const c_void, c_int, Word, *mut c_void, c_int, Word, Word);
+        isend: c"PMPI_Isend"(*const c_void, c_int, Word, c_int, c_int, Word, Words);
+        irecv: c"PMPI_Irecv"(*mut c_void, c_int, Word, c_int, c_int, Word, Words);
+        iprobe: c"PMPI_Iprobe"(c_int, c_int, Word, *mut c_int, Status);
+        test: c"PMPI_Test"(Words, *mut c_int, Status);
+        get_count: c"PMPI_Get_count"(Status, Word, *mut c_int);
+    }
+}
+
+calls! {
     /// The large-count forms of MPI-4.0 that Open MPI 4 and 5 do not have.
     LargeCountCalls {
         type_envelope: c"PMPI_Type_get_envelope_c"(

@@ -11,6 +11,14 @@ pub enum FindError {
     /// No object of the process defines `PMPI_Init`.
     #[error("no MPI library is loaded in this process")]
     NoLibrary,
+    /// A library cannot be loaded.
+    #[error("the MPI library {path} cannot be loaded: {reason}")]
+    NotLoaded {
+        /// The name that it was to be loaded by.
+        path: String,
+        /// What the dynamic linker said.
+        reason: String,
+    },
     /// The library has neither of the three known binary interfaces.
     #[error(
         "the MPI library {path} has a binary interface that is not known: it calls itself `{version}`"
@@ -42,6 +50,14 @@ pub enum MpiError {
         call: &'static str,
         /// The error code, as the library means it.
         code: c_int,
+    },
+    /// A message is longer than one may be.
+    #[error("a message of {bytes} bytes does not fit the buffer of {limit} bytes")]
+    TooLong {
+        /// Bytes of the message.
+        bytes: usize,
+        /// Bytes that one may have.
+        limit: usize,
     },
     /// A datatype was made in a way that is not known here.
     #[error("the datatype was made by a combiner that is not known ({combiner})")]

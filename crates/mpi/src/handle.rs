@@ -41,6 +41,8 @@ handles! {
     Comm
     /// MPI_Datatype: a datatype.
     Datatype
+    /// MPI_Errhandler: what is done about errors.
+    ErrorHandler
     /// MPI_File: an open file.
     File
     /// MPI_Group: a group of processes.

@@ -15,6 +15,10 @@
 //! 4. From the answer [`Flat`] computes, without MPI, which bytes an instance of the type consists of, in
 //!    closed form: a vector of a million blocks is one node.
 //!
+//! The same binding lets a process that is ours be a rank of an MPI job: [`Mpi::load`] loads a library,
+//! [`Mpi::start`] initializes it, and messages ([`Mpi::send`], [`Mpi::probe`], [`Mpi::receive`]) own their
+//! buffers until MPI is done with them.
+//!
 //! Handles are opaque words. What makes the binding unsafe is gathered in one place: a word that is
 //! claimed to be a handle must be one.
 
@@ -28,18 +32,22 @@ pub mod flat;
 mod handle;
 mod info;
 pub mod library;
+mod message;
+mod process;
 mod status;
 
+use std::ffi::CStr;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 pub use abi::{Abi, Constants};
 pub use error::{FindError, MpiError};
 pub use file::View;
 pub use flat::Flat;
-pub use handle::{Comm, Datatype, File, Group, Info};
+pub use handle::{Comm, Datatype, ErrorHandler, File, Group, Info};
 pub use library::Library;
+pub use message::{Receiving, Sending, Waiting};
 
-use calls::{Calls, LargeCountCalls};
+use calls::{Calls, LargeCountCalls, MessageCalls};
 
 /// The MPI library of this process.
 #[derive(Debug)]
@@ -49,6 +57,7 @@ pub struct Mpi {
     version: String,
     constants: Constants,
     calls: Calls,
+    messages: MessageCalls,
     large: Option<LargeCountCalls>,
 }
 
@@ -74,13 +83,28 @@ impl Mpi {
         Ok(FOUND.get_or_init(|| mpi))
     }
 
+    /// Loads an MPI library into a process that is not linked with one, and binds to it.
+    ///
+    /// # Errors
+    ///
+    /// [`FindError`] where it cannot be loaded, or its interface is not known.
+    pub fn load(name: &CStr) -> Result<&'static Mpi, FindError> {
+        let _one_at_a_time = SEARCH.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(mpi) = FOUND.get() {
+            return Ok(mpi);
+        }
+        let mpi = Self::bind(Library::load(name)?)?;
+        Ok(FOUND.get_or_init(|| mpi))
+    }
+
     fn bind(library: Library) -> Result<Mpi, FindError> {
         let version = library.version()?;
         let abi = library.abi(&version)?;
         let constants = Constants::of(abi, &library)?;
         let calls = Calls::bind(&library)?;
+        let messages = MessageCalls::bind(&library)?;
         let large = LargeCountCalls::bind(&library).ok();
-        Ok(Mpi { library, abi, version, constants, calls, large })
+        Ok(Mpi { library, abi, version, constants, calls, messages, large })
     }
 
     /// The binary interface that the library has.

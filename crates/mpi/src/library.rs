@@ -40,6 +40,22 @@ impl Library {
         found.next()
     }
 
+    /// Loads an MPI library into a process that has none, visible to all: what the library loads in its
+    /// turn (Open MPI's components) refers to its symbols.
+    ///
+    /// # Errors
+    ///
+    /// [`FindError::NotLoaded`] with the dynamic linker's reason.
+    pub fn load(name: &CStr) -> Result<Library, FindError> {
+        // SAFETY: dlopen(3) with a NUL-terminated name. Constructors of an MPI library only prepare it.
+        let handle = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_GLOBAL) };
+        let path = name.to_string_lossy().into_owned();
+        match NonNull::new(handle) {
+            Some(handle) => Ok(Library { path, handle }),
+            None => Err(FindError::NotLoaded { path, reason: last_error() }),
+        }
+    }
+
     /// The object that holds an address.
     fn containing(address: NonNull<c_void>) -> Option<Library> {
         let mut about = std::mem::MaybeUninit::<libc::Dl_info>::zeroed();
@@ -141,6 +157,18 @@ impl Library {
             path: self.path.clone(),
             symbol: symbol.to_string_lossy().into_owned(),
         }
+    }
+}
+
+/// What the dynamic linker says of its last failure in this thread.
+fn last_error() -> String {
+    // SAFETY: dlerror(3) returns NULL or a string that lives until this thread's next call of it.
+    unsafe {
+        let text = libc::dlerror();
+        if text.is_null() {
+            return "no reason given".to_owned();
+        }
+        CStr::from_ptr(text).to_string_lossy().into_owned()
     }
 }
 

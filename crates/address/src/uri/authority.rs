@@ -38,14 +38,14 @@ pub(super) fn parse(
         }
         b"" => Ok((Endpoint::Direct, authority_at)),
         b"+uds" => socket(text, slashes, authority_at, rest_at),
-        b"+mpi" if authority_is_empty => Err(missing("the MPI port or service name")),
+        b"+mpi" if authority_is_empty => Err(missing("the name or rank of a service")),
         b"+tcp" | b"+ssh" if authority_is_empty => Err(missing("the host")),
         b"+tcp" => {
             let (host, port) =
                 host_and_port(authority).map_err(|(at, fault)| (authority_at + at, fault))?;
             Ok((Endpoint::Tcp { host, port: port.unwrap_or(DEFAULT_TCP_PORT) }, rest_at))
         }
-        b"+mpi" => Ok((Endpoint::Mpi { port_name: decoded(authority, authority_at)? }, rest_at)),
+        b"+mpi" => Ok((Endpoint::Mpi { service: decoded(authority, authority_at)? }, rest_at)),
         b"+ssh" => {
             let (user, host_part, host_at) = match memchr::memchr(b'@', authority) {
                 Some(at) => (

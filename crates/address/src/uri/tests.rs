@@ -46,7 +46,7 @@ fn each_form_is_understood() {
         ("scdc+uds://name/base", named("name"), "base"),
         ("scdc+uds:/name/base", named("name"), "base"),
         ("scdc+uds://name/base/x.sock/y", named("name"), "base/x.sock/y"),
-        ("scdc+mpi://tag%230$x/a", Endpoint::Mpi { port_name: "tag#0$x".into() }, "a"),
+        ("scdc+mpi://tag%230$x/a", Endpoint::Mpi { service: "tag#0$x".into() }, "a"),
         (
             "scdc+ssh://me@host/a",
             Endpoint::Ssh { user: Some("me".into()), host: "host".into(), port: None },

@@ -52,6 +52,19 @@ pub(crate) fn for_mpi(library: &Path) -> Option<PathBuf> {
     check(&path).is_ok().then_some(path)
 }
 
+/// The libraries that give an MPI program of a job with services a world of its own, beside the preload library;
+/// `large_counts`: also that for the functions which only some MPI libraries have.
+pub(crate) fn for_world(library: &Path, large_counts: bool) -> Result<Vec<PathBuf>> {
+    let mut names = vec!["libsluice_world.so"];
+    names.extend(large_counts.then_some("libsluice_world_large.so"));
+    let beside = |name| {
+        let path = library.with_file_name(name);
+        check(&path).context("MPI programs need it in a job with services")?;
+        Ok(path)
+    };
+    names.into_iter().map(beside).collect()
+}
+
 fn check(path: &Path) -> Result<()> {
     let file = File::open(path)
         .with_context(|| format!("cannot read the preload library {}", path.display()))?;

@@ -34,6 +34,10 @@ impl Sessions {
         let session = match client::Place::of(endpoint) {
             Some(place) => Session::new(Box::new(SocketDial::new(place)), options),
             None if *endpoint == Endpoint::Direct => stores::direct(&self.settings, options)?,
+            None if matches!(endpoint, Endpoint::Mpi { .. }) => bail!(
+                "{endpoint}: this process is no rank of an MPI job; start it by mpirun, together with `sluice serve \
+                 --listen mpi:NAME`, as docs/MPI.md shows"
+            ),
             None => bail!(
                 "{endpoint}: this version of Sluice cannot reach {} addresses; use scdc+uds:// or scdc+tcp://",
                 endpoint.scheme()

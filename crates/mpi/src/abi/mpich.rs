@@ -1,7 +1,7 @@
 //! The interface of the MPICH ABI initiative: `mpi.h` of MPICH 4.0.2 and 5.0.2.
 
 use super::{Combiner, Constants, ErrorClasses, Mode, Numbers, Status, Types};
-use crate::handle::{Comm, Datatype, File, Handle, Info};
+use crate::handle::{Comm, Datatype, ErrorHandler, File, Handle, Info};
 
 pub(super) fn constants() -> Constants {
     Constants {
@@ -11,6 +11,7 @@ pub(super) fn constants() -> Constants {
         comm_null: Comm::from_word(0x0400_0000),
         info_null: Info::from_word(0x1c00_0000),
         file_null: File::from_word(0),
+        errors_return: ErrorHandler::from_word(0x5400_0001),
         datatype_null: Datatype::from_word(0x0c00_0000),
         types: Types {
             byte: Datatype::from_word(0x4c00_010d),
@@ -84,6 +85,7 @@ static NUMBERS: Numbers = Numbers {
         io: 32,
         no_such_file: 37,
     },
+    thread_funneled: 1,
     thread_multiple: 3,
     info_key_bytes_max: 255,
     info_value_bytes_max: 1024,

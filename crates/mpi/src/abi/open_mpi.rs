@@ -4,7 +4,7 @@
 use std::ffi::CStr;
 
 use super::{Combiner, Constants, ErrorClasses, Mode, Numbers, Status, Types};
-use crate::handle::{Comm, Datatype, File, Handle, Info};
+use crate::handle::{Comm, Datatype, ErrorHandler, File, Handle, Info};
 use crate::{FindError, Library};
 
 pub(super) fn constants(library: &Library) -> Result<Constants, FindError> {
@@ -15,6 +15,7 @@ pub(super) fn constants(library: &Library) -> Result<Constants, FindError> {
         comm_null: at::<Comm>(library, c"ompi_mpi_comm_null")?,
         info_null: at::<Info>(library, c"ompi_mpi_info_null")?,
         file_null: at::<File>(library, c"ompi_mpi_file_null")?,
+        errors_return: at::<ErrorHandler>(library, c"ompi_mpi_errors_return")?,
         datatype_null: at::<Datatype>(library, c"ompi_mpi_datatype_null")?,
         types: Types {
             byte: at(library, c"ompi_mpi_byte")?,
@@ -92,6 +93,7 @@ static NUMBERS: Numbers = Numbers {
         io: 35,
         no_such_file: 42,
     },
+    thread_funneled: 1,
     thread_multiple: 3,
     info_key_bytes_max: 36,
     info_value_bytes_max: 256,

@@ -1,7 +1,7 @@
 //! The standard interface: MPI-5.0, chapter 20 and annex A; `mpi_abi.h` of MPICH 5.0.2.
 
 use super::{Combiner, Constants, ErrorClasses, Mode, Numbers, Status, Types};
-use crate::handle::{Comm, Datatype, File, Handle, Info};
+use crate::handle::{Comm, Datatype, ErrorHandler, File, Handle, Info};
 
 pub(super) fn constants() -> Constants {
     Constants {
@@ -11,6 +11,7 @@ pub(super) fn constants() -> Constants {
         comm_null: Comm::from_word(0x100),
         info_null: Info::from_word(0x130),
         file_null: File::from_word(0x118),
+        errors_return: ErrorHandler::from_word(0x143),
         datatype_null: Datatype::from_word(0x200),
         types: Types {
             byte: Datatype::from_word(0x247),
@@ -84,6 +85,7 @@ static NUMBERS: Numbers = Numbers {
         io: 35,
         no_such_file: 42,
     },
+    thread_funneled: 1024,
     thread_multiple: 4096,
     info_key_bytes_max: 256,
     info_value_bytes_max: 1024,
