@@ -8,7 +8,7 @@ use crate::flat::FlatError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FindError {
-    /// No object of the process defines `PMPI_Init`.
+    /// No object of the process defines `PMPI_Initialized`.
     #[error("no MPI library is loaded in this process")]
     NoLibrary,
     /// A library cannot be loaded.

@@ -6,7 +6,7 @@
 //! The way of one derived datatype:
 //!
 //! 1. [`Mpi::find`] looks through the objects that the dynamic linker has loaded for one that defines
-//!    `PMPI_Init` ([`library`]), asks it who it is, and picks the table of that interface: how wide a
+//!    `PMPI_Initialized` ([`library`]), asks it who it is, and picks the table of that interface: how wide a
 //!    handle is, where a status has its fields, what the named constants are ([`abi`]).
 //! 2. The functions that Sluice uses are bound by name under their profiling names, `PMPI_*`, so that
 //!    neither a tool nor Sluice itself sees these calls (`calls`).

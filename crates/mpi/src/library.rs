@@ -7,8 +7,9 @@ use crate::FindError;
 use crate::abi::Abi;
 
 /// The symbol by which a library is known to be MPI: no tool that stands before MPI defines the
-/// profiling name of a function that it has no reason to replace.
-const EVIDENCE: &CStr = c"PMPI_Init";
+/// profiling name of a function that it has no reason to replace. (`libsluice_world.so` defines
+/// `PMPI_Init`.)
+const EVIDENCE: &CStr = c"PMPI_Initialized";
 
 /// MPI_MAX_LIBRARY_VERSION_STRING is 256 (Open MPI) or 8192 (MPICH, standard interface).
 const VERSION_BYTES_MAX: usize = 8192;
