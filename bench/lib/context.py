@@ -43,6 +43,8 @@ class Bench:
     """The `sluice` binary; None where it cannot be used, and then `ours` is empty."""
     ours: dict[str, Way] = field(default_factory=dict)
     """By transport: direct, uds, tcp."""
+    mpi: list[Way] = field(default_factory=list)
+    """Through an MPI job, where there is a launcher: for Figures 4 and 5."""
     addresses: dict[str, str] = field(default_factory=dict)
     """Where the services of uds and tcp listen."""
     due: float = float("inf")

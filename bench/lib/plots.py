@@ -15,6 +15,7 @@ from .context import Figure
 COLOURS = {
     "local": "#6b7280",
     "Sluice direct": "#93c5fd", "Sluice uds": "#3b82f6", "Sluice tcp": "#1e3a8a",
+    "Sluice mpi": "#0891b2",
     "sshfs": "#f59e0b", "rclone mount": "#fcd34d", "scp before/after": "#b45309",
     "xrootdfs": "#dc2626", "XRootD preload": "#fb7185",
 }

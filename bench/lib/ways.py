@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Sequence
 from typing import Optional
 
@@ -76,6 +77,32 @@ class Sluice(Way):
     @contextlib.contextmanager
     def session(self) -> Iterator[Session]:
         yield Session(FAR_PREFIX, self.command)
+
+
+class SluiceMpi(Way):
+    """Through `sluice run` as one rank of an MPI job whose other rank serves the far directory.
+
+    Starting the job takes as long as the launcher likes: only for programs that tell their own seconds.
+    """
+
+    name, label = "mpi", "Sluice mpi"
+
+    def __init__(self, launcher: Sequence[str], binary: str, space: Workspace, store: str):
+        serve = [binary, "serve", "--listen", "mpi:bench", f"{store}={space.far()}"]
+        client = [binary, "run", "--map", f"{FAR_PREFIX}=scdc+mpi://bench/{store}", "--"]
+        self.command = [*launcher, "-n", "1", *serve, ":", "-n", "1", *client]
+
+    @contextlib.contextmanager
+    def session(self) -> Iterator[Session]:
+        yield Session(FAR_PREFIX, self.command)
+
+
+def mpi_launcher() -> Optional[list[str]]:
+    """A launcher for two ranks on this machine; the one that spins less where there are few cores comes first."""
+    for name, flags in (("mpirun.mpich", []), ("mpirun.openmpi", ["--oversubscribe", "--allow-run-as-root"])):
+        if shutil.which(name):
+            return [name, *flags]
+    return None
 
 
 def library_of(binary: str) -> str:

@@ -8,7 +8,7 @@ from lib import peers
 from lib.context import Bench
 from lib.measure import Failed
 from lib.services import STORE, serve, sluice_uri
-from lib.ways import Sluice, check_binary
+from lib.ways import Sluice, SluiceMpi, check_binary, mpi_launcher
 
 from . import calls, characters, gmsh, smallfiles, streams
 
@@ -50,6 +50,10 @@ def start_ours(bench: Bench) -> None:
             bench.board.fault(f"sluice.{kind}", str(why))
             continue
         bench.ours[kind] = Sluice(kind, f"Sluice {kind}", bench.binary, sluice_uri(bench.addresses[kind]))
+    if launcher := mpi_launcher():
+        bench.mpi.append(SluiceMpi(launcher, bench.binary, bench.space, STORE))
+    else:
+        bench.board.skip("mpi", "neither mpirun.mpich nor mpirun.openmpi is installed")
 
 
 def measure(bench: Bench, only: list[str]) -> None:

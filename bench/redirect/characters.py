@@ -56,7 +56,7 @@ def figure5(bench: Bench, sizes: dict[str, int]) -> None:
         f"fgetc and fputc of {sizes['fgetc'] >> 20} MiB, read(2) and write(2) of one byte of {sizes['read1'] >> 20} MiB "
         f"(alternatives {PEER_SINGLE_BYTES >> 10} KiB); the paper: fgetc and fputc of 1 GB.",
         "ns per byte", "lower", ["fgetc", "fputc", "read(2)", "write(2)"], log_scale=True)
-    ways = [bench.local, *bench.ours.values(), *(way for way in bench.peers if way.name != "scp")]
+    ways = [bench.local, *bench.ours.values(), *bench.mpi, *(way for way in bench.peers if way.name != "scp")]
     make(bench, PEER_SINGLE_BYTES)
     for group, mode in zip(figure.groups, ("fgetc", "fputc", "read1", "write1")):
         size_of = {way.name: PEER_SINGLE_BYTES if way in bench.peers and mode in ("read1", "write1") else sizes[mode]

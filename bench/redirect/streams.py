@@ -97,7 +97,7 @@ def figure4(bench: Bench, size: int) -> None:
         f"One file of {size >> 20} MiB, 1 MiB at a time, near and far side in memory on one machine "
         "(the paper: 24 GB read and 12 GB written, on hard disks).",
         "MB/s", "higher", ["fread", "fwrite"], log_scale=True)
-    ways = [bench.local, *bench.ours.values(), *bench.peers]
+    ways = [bench.local, *bench.ours.values(), *bench.mpi, *bench.peers]
     for mode in figure.groups:
         lanes = {way.name: Lane(lambda way=way: moved(bench, way, mode, size)) for way in ways}
         figures, fallen = bench.alternate(lanes, quick=0, full=3, warm=0)

@@ -15,6 +15,7 @@ For each library:
   tool       a profiling tool, preloaded behind our library, sees what it would see without
   routed     all programs do the same on files of a service, started by `sluice run`, whether they name
              them by mapped paths or by addresses, and with the sieve on the way there
+  job-…      services on some ranks and clients on others: see job.py
 
 What is not installed is skipped with a message; the wheels are installed into the target directory.
 """
@@ -37,7 +38,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from house import places, report  # noqa: E402
 from house.services import Service  # noqa: E402
-from mpi import libraries  # noqa: E402
+from mpi import job, libraries  # noqa: E402
 from mpi.libraries import Failed, Missing  # noqa: E402
 
 PROGRAMS = HERE / "programs"
@@ -382,7 +383,7 @@ CHECKS = {
     "mpifh": lambda scene: check_small(scene, "mpifh"),
     "f08": lambda scene: check_small(scene, "f08"),
     "python": lambda scene: check_small(scene, "python"),
-}
+} | job.CHECKS
 
 
 def perform(name, function, scene):

@@ -72,7 +72,7 @@ impl Rank {
             }
         });
         let mut adopt = |socket| running.adopt(socket).is_ok();
-        self.job.serve(&control, &mut adopt, &mut || {})?;
+        self.job.serve(&control, &mut adopt)?;
         running.stop();
         self.end()
     }

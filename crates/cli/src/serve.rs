@@ -57,6 +57,14 @@ pub(crate) fn serve(args: &Serve, in_force: &InForce) -> Result<ExitCode> {
         endpoint: Endpoint::Mpi { service: name.as_str().to_owned() },
         path: address::RemotePath::default(),
     }));
+    // Among the output of an MPI job's programs this would be in the way.
+    let tell = |line: std::fmt::Arguments<'_>| match rank {
+        Some(_) => {
+            say(line);
+            Ok(())
+        }
+        None => tell(line),
+    };
     for uri in &uris {
         tell(format_args!("listening on {uri}"))?;
     }

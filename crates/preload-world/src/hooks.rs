@@ -148,7 +148,7 @@ hooks! {
             part::leave();
             pass()
         },
-        &pass,
+        pass,
     );
 
     MPI_Comm_get_attr PMPI_Comm_get_attr(

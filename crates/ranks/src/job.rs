@@ -168,23 +168,14 @@ impl Job {
     /// Carries the connections of all clients, until they have all said goodbye. Each is given to `adopt`
     /// as a connected stream socket; a client whose connection it refuses sees it closed.
     ///
-    /// After [`Control::end`] clients are told that the service has ended, and connections are refused;
-    /// `ended` is called then. Their goodbyes are waited for all the same: MPI_Finalize needs them.
+    /// After [`Control::end`] connections end and are refused. The clients' goodbyes are waited for all the
+    /// same: MPI_Finalize needs them.
     ///
     /// # Errors
     /// [`Error::Mpi`], [`Error::System`].
-    pub fn serve(
-        &self,
-        control: &Control,
-        adopt: &mut dyn FnMut(OwnedFd) -> bool,
-        ended: &mut dyn FnMut(),
-    ) -> Result<()> {
-        let side = Services {
-            adopt,
-            ended,
-            clients: self.clients.clone(),
-            remaining: self.clients.clone(),
-        };
+    pub fn serve(&self, control: &Control, adopt: &mut dyn FnMut(OwnedFd) -> bool) -> Result<()> {
+        let side =
+            Services { adopt, clients: self.clients.clone(), remaining: self.clients.clone() };
         Relay::new(self.post(), control).serve(side)
     }
 

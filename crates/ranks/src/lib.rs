@@ -17,7 +17,8 @@
 //!    private communicator, under a window in each direction, to the service's rank.
 //! 5. There they come out of a socket pair, whose other end the 9P service adopts.
 //! 6. Nobody waits inside MPI: `pace` lets a rank look often while something happens and sleep when
-//!    nothing does.
+//!    nothing does. A client looks only as long as an answer is awaited (`frames`): in a program, nothing
+//!    of ours calls MPI at other times.
 //! 7. Clients say goodbye; when all have, services say farewell, and all go to MPI_Finalize together.
 //!
 //! MPI is called by one thread only, the one that runs [`Job::serve`] or [`Job::attend`].
@@ -25,6 +26,7 @@
 
 mod control;
 mod error;
+mod frames;
 mod job;
 pub mod launcher;
 mod message;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::{set_socket_send_buffer_size, socket_peercred};
 use rustix::net::{
     AddressFamily, Shutdown, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen,
@@ -37,7 +37,6 @@ pub enum Parting {
 /// What makes a rank a service.
 pub(crate) struct Services<'a> {
     pub(crate) adopt: &'a mut dyn FnMut(OwnedFd) -> bool,
-    pub(crate) ended: &'a mut dyn FnMut(),
     pub(crate) clients: BTreeSet<u32>,
     /// Those that have not said goodbye.
     pub(crate) remaining: BTreeSet<u32>,
@@ -82,6 +81,13 @@ enum State {
     Done,
     /// It does not answer.
     Lost,
+}
+
+impl Service {
+    /// From now on its silence counts.
+    fn listen(&mut self) {
+        (self.heard, self.pings) = (Instant::now(), 0);
+    }
 }
 
 impl Clients {
@@ -145,14 +151,14 @@ impl<'a, P: Post> Relay<'a, P> {
             }
             if self.control.is_ending() && !has_ended {
                 has_ended = true;
-                // Answers that are under way still leave, then the sockets end.
-                (side.ended)();
+                self.streams.clear();
                 for client in &side.remaining {
                     self.post.say(*client, Header::new(Kind::Ended))?;
                 }
                 happened = true;
             }
-            self.rest(happened, &[])?;
+            let pause = self.pace.pause();
+            self.rest(happened, Some(&pause), &[])?;
         }
         Ok(())
     }
@@ -217,7 +223,14 @@ impl<'a, P: Post> Relay<'a, P> {
                     false => {}
                 }
             }
-            for (service, socket) in self.rest(happened, &side.doors)? {
+            // What services say unasked can wait until they are asked again.
+            let is_waiting =
+                is_leaving || !self.post.is_idle() || self.streams.values().any(Stream::is_waiting);
+            if !is_waiting {
+                side.services.values_mut().for_each(Service::listen);
+            }
+            let pause = is_waiting.then(|| self.pace.pause());
+            for (service, socket) in self.rest(happened, pause.as_ref(), &side.doors)? {
                 let id = self.next_stream;
                 self.next_stream = self.next_stream.wrapping_add(1).max(1);
                 self.post.say(service, Header::of(Kind::Open, id))?;
@@ -228,7 +241,7 @@ impl<'a, P: Post> Relay<'a, P> {
 
     fn attend_message(&mut self, side: &mut Clients, message: Arrived) -> Result<()> {
         if let Some(service) = side.services.get_mut(&message.from) {
-            (service.heard, service.pings) = (Instant::now(), 0);
+            service.listen();
             match message.header.kind {
                 Kind::Ended => {
                     service.state = State::Ended;
@@ -321,13 +334,17 @@ impl<'a, P: Post> Relay<'a, P> {
         Ok(())
     }
 
-    /// Waits for sockets, as long as the pace allows, and serves those that are ready. Returns whom
-    /// programs have connected to.
-    fn rest(&mut self, happened: bool, doors: &[Door]) -> Result<Vec<(u32, OwnedFd)>> {
+    /// Waits for sockets, at most for `pause`, and serves those that are ready. Returns whom programs have
+    /// connected to.
+    fn rest(
+        &mut self,
+        happened: bool,
+        pause: Option<&Timespec>,
+        doors: &[Door],
+    ) -> Result<Vec<(u32, OwnedFd)>> {
         if happened {
             self.pace.hurry();
         }
-        let pause = self.pace.pause();
         let mut keys = Vec::with_capacity(self.streams.len());
         let mut fds = vec![PollFd::from_borrowed_fd(self.control.bell(), PollFlags::IN)];
         fds.extend(doors.iter().map(|door| PollFd::new(&door.socket, PollFlags::IN)));
@@ -341,7 +358,7 @@ impl<'a, P: Post> Relay<'a, P> {
                 fds.push(PollFd::from_borrowed_fd(stream.fd(), flags));
             }
         }
-        match poll(&mut fds, Some(&pause)) {
+        match poll(&mut fds, pause) {
             Ok(0) | Err(rustix::io::Errno::INTR) => return Ok(Vec::new()),
             Ok(_) => self.pace.hurry(),
             Err(errno) => return Err(Error::system("wait for sockets")(errno)),
@@ -395,3 +412,6 @@ fn adopted(adopt: &mut dyn FnMut(OwnedFd) -> bool) -> Option<Stream> {
 fn widen(socket: &OwnedFd) {
     let _ = set_socket_send_buffer_size(socket.as_fd(), 2 * (PAYLOAD_BYTES_MAX + HEADER_BYTES));
 }
+
+#[cfg(test)]
+mod tests;

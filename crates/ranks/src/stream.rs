@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 
+use crate::frames::Frames;
 use crate::message::HEADER_BYTES;
 
 /// How many bytes may be under way in one direction of a stream without having been delivered.
@@ -38,6 +39,8 @@ pub(crate) struct Stream {
     written: usize,
     /// Delivered since the other end was last told.
     delivered: usize,
+    sent: Frames,
+    received: Frames,
     /// The socket takes nothing any more.
     is_deaf: bool,
     /// The socket gives nothing any more, and the other end has been told.
@@ -54,6 +57,8 @@ impl Stream {
             incoming: VecDeque::new(),
             written: 0,
             delivered: 0,
+            sent: Frames::default(),
+            received: Frames::default(),
             is_deaf: false,
             is_read: false,
             is_closed: false,
@@ -87,6 +92,7 @@ impl Stream {
             Ok((0, _)) => Read::End,
             Ok((count, _)) => {
                 self.credit -= count;
+                self.sent.pass(&room[..count]);
                 Read::Bytes(count)
             }
             Err(Errno::AGAIN | Errno::INTR) => Read::Nothing,
@@ -101,7 +107,14 @@ impl Stream {
 
     /// A message of `length` bytes, header included, for the socket.
     pub(crate) fn take_in(&mut self, buffer: Vec<u8>, length: usize) {
+        self.received.pass(&buffer[HEADER_BYTES..length]);
         self.incoming.push_back((buffer, length));
+    }
+
+    /// Whether the other end has something to say: it has not answered all messages, is to grant more
+    /// bytes, or is to close.
+    pub(crate) fn is_waiting(&self) -> bool {
+        self.sent.begun() > self.received.complete() || self.credit == 0 || self.is_read
     }
 
     /// The other end will give no more.
