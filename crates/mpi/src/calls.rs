@@ -41,6 +41,10 @@ macro_rules! calls {
 type Word = usize;
 /// Where the library puts a handle or an array of handles.
 type Words = *mut c_void;
+/// The three functions of a generalized request (MPI-4.1 §13.2).
+pub(crate) type Answer = unsafe extern "C-unwind" fn(*mut c_void, Status) -> c_int;
+pub(crate) type Release = unsafe extern "C-unwind" fn(*mut c_void) -> c_int;
+pub(crate) type Cancel = unsafe extern "C-unwind" fn(*mut c_void, c_int) -> c_int;
 /// An MPI_Status.
 type Status = *mut c_void;
 
@@ -95,6 +99,9 @@ calls! {
         iprobe: c"PMPI_Iprobe"(c_int, c_int, Word, *mut c_int, Status);
         test: c"PMPI_Test"(Words, *mut c_int, Status);
         get_count: c"PMPI_Get_count"(Status, Word, *mut c_int);
+        get_elements: c"PMPI_Get_elements_x"(Status, Word, *mut i64);
+        grequest_start: c"PMPI_Grequest_start"(Answer, Release, Cancel, *mut c_void, Words);
+        grequest_complete: c"PMPI_Grequest_complete"(Word);
     }
 }
 

@@ -34,6 +34,7 @@ mod info;
 pub mod library;
 mod message;
 mod process;
+mod request;
 mod status;
 
 use std::ffi::CStr;

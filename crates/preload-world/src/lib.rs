@@ -22,6 +22,7 @@
 mod communicators;
 mod hooks;
 mod next;
+mod nonblocking;
 mod part;
 mod translate;
 mod world;

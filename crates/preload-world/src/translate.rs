@@ -11,11 +11,6 @@ macro_rules! communicators {
             $crate::translate::communicator!(concat!("MPI_", $name), $arguments);
             $crate::translate::communicator!(concat!("PMPI_", $name), $arguments);
         )+ )+
-
-        /// The names behind `MPI_`.
-        #[cfg(test)]
-        pub(crate) const NAMES: &[(&str, &str)] =
-            &[$( $( ($name, stringify!($arguments)), )+ )+];
     };
 }
 

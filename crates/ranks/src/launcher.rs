@@ -69,7 +69,12 @@ impl Launcher {
         if let Some(path) = std::env::var_os(LIBRARY_VARIABLE).filter(|path| !path.is_empty()) {
             return load(&path).map_err(|source| Error::Library { source });
         }
-        let places: Vec<PathBuf> = ancestors().iter().flat_map(|program| beside(program)).collect();
+        let ancestors = ancestors();
+        // The program that the user called knows best: its daemon may be another's, found in PATH.
+        let programs = ancestors.iter().find(|program| is_one_of(program, &STARTERS)).into_iter();
+        let programs =
+            programs.chain(ancestors.iter().filter(|program| is_one_of(program, &DAEMONS)));
+        let places: Vec<PathBuf> = programs.flat_map(|program| beside(program)).collect();
         let there =
             |name: &&str| places.iter().map(|place| place.join(name)).find(|path| path.exists());
         let mut candidates: Vec<PathBuf> = launcher.sonames().iter().filter_map(there).collect();
@@ -125,25 +130,20 @@ fn parent(stat: &str) -> Option<i32> {
     stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
+/// Programs that users call.
+const STARTERS: [&str; 5] = ["mpirun", "mpiexec", "orterun", "prterun", "prun"];
+/// Programs that these start on each machine.
+const DAEMONS: [&str; 4] = ["hydra_pmi_proxy", "hydra_bstrap_proxy", "orted", "prted"];
+
+/// Whether a program has one of these names, or one with an ending (`mpiexec.hydra`).
+fn is_one_of(program: &Path, names: &[&str]) -> bool {
+    let name = program.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    names.iter().any(|known| name == *known || name.starts_with(&format!("{known}.")))
+}
+
 /// Where the libraries of an installation are of which this is a program.
 fn beside(program: &Path) -> Vec<PathBuf> {
-    const LAUNCHERS: [&str; 9] = [
-        "mpirun",
-        "mpiexec",
-        "hydra_pmi_proxy",
-        "hydra_bstrap_proxy",
-        "orted",
-        "orterun",
-        "prted",
-        "prterun",
-        "prun",
-    ];
-    let name = program.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let is_launcher =
-        LAUNCHERS.iter().any(|known| name == *known || name.starts_with(&format!("{known}.")));
-    let Some(prefix) = program.parent().and_then(Path::parent).filter(|_| is_launcher) else {
-        return Vec::new();
-    };
+    let Some(prefix) = program.parent().and_then(Path::parent) else { return Vec::new() };
     let lib = prefix.join("lib");
     let mut places = vec![lib.clone(), prefix.join("lib64")];
     // Debian's directories are named for the machine.
@@ -174,9 +174,11 @@ mod tests {
     }
 
     #[test]
-    fn libraries_are_looked_for_beside_launchers_only() {
-        assert!(beside(Path::new("/opt/x/bin/mpiexec.hydra")).contains(&"/opt/x/lib".into()));
-        assert!(beside(Path::new("/opt/x/bin/bash")).is_empty());
+    fn libraries_are_looked_for_beside_launchers() {
+        let program = Path::new("/opt/x/bin/mpiexec.hydra");
+        assert!(is_one_of(program, &STARTERS) && !is_one_of(program, &DAEMONS));
+        assert!(beside(program).contains(&"/opt/x/lib".into()));
+        assert!(!is_one_of(Path::new("/opt/x/bin/mpirunner"), &STARTERS));
         assert!(beside(Path::new("")).is_empty());
     }
 }
