@@ -226,11 +226,13 @@ impl<'a, P: Post> Relay<'a, P> {
             // What services say unasked can wait until they are asked again.
             let is_waiting =
                 is_leaving || !self.post.is_idle() || self.streams.values().any(Stream::is_waiting);
+            let pause = is_waiting.then(|| self.pace.pause());
+            let callers = self.rest(happened, pause.as_ref(), &side.doors)?;
             if !is_waiting {
+                // Nobody has listened meanwhile.
                 side.services.values_mut().for_each(Service::listen);
             }
-            let pause = is_waiting.then(|| self.pace.pause());
-            for (service, socket) in self.rest(happened, pause.as_ref(), &side.doors)? {
+            for (service, socket) in callers {
                 let id = self.next_stream;
                 self.next_stream = self.next_stream.wrapping_add(1).max(1);
                 self.post.say(service, Header::of(Kind::Open, id))?;
