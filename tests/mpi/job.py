@@ -110,7 +110,7 @@ def check_table(scene):
 
 
 def check_commands(scene):
-    sluice, data, second = sluice_of(scene), fresh(scene, "served"), fresh(scene, "second")
+    sluice, data, second = sluice_of(scene), fresh(scene, "commands-one"), fresh(scene, "commands-two")
     content = os.urandom(5_000_000)
     (data / "big").write_bytes(content)
     (data / "small").write_text("one line\n")
