@@ -252,14 +252,18 @@ fn store(entry: &Entry<'_>, file: &Path) -> Option<StoreSpec> {
                 entry.fault(ConfigFault::MissingKey { table, key: "path" });
                 return None;
             };
-            (path.text("a directory, `mem:` or a URI")?, read_only)
+            (path.text("a directory, `mem:`, a `.drepl` file or a URI")?, read_only)
         }
-        None => (entry.text("a directory, `mem:`, a URI or a table with `path`")?, false),
+        None => (
+            entry.text("a directory, `mem:`, a `.drepl` file, a URI or a table with `path`")?,
+            false,
+        ),
     };
     let missing = || AddressError::StorePlace { name: entry.key.to_owned() };
     let place = StorePlace::parse(place.as_bytes()).and_then(|place| place.ok_or_else(missing));
     let place = match entry.address(place)? {
         StorePlace::Dir(dir) => StorePlace::Dir(beside(file, dir)),
+        StorePlace::Dataset(path) => StorePlace::Dataset(beside(file, path)),
         other @ (StorePlace::Mem | StorePlace::Relay(_)) => other,
     };
     entry.address(StoreSpec::new(entry.key.as_bytes(), place, read_only))

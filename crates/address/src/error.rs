@@ -38,7 +38,7 @@ pub enum AddressError {
         prefix: String,
     },
     /// A `NAME=WHERE` pair of `--store` or `serve` has no `=`.
-    #[error("store `{text}`: no `=`; write NAME=DIR, NAME=mem: or NAME=URI")]
+    #[error("store `{text}`: no `=`; write NAME=DIR, NAME=mem:, NAME=FILE.drepl or NAME=URI")]
     StoreWithoutPlace {
         /// What was given.
         text: String,
@@ -52,7 +52,9 @@ pub enum AddressError {
         name: String,
     },
     /// A store's directory is missing from the text.
-    #[error("store `{name}`: no place is given after `=`; write a directory, `mem:` or a URI")]
+    #[error(
+        "store `{name}`: no place is given after `=`; write a directory, `mem:`, a `.drepl` file or a URI"
+    )]
     StorePlace {
         /// The name, lossily.
         name: String,

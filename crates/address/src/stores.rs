@@ -1,4 +1,4 @@
-//! Names of stores: what `NAME=DIR`, `NAME=mem:` and `NAME=URI` mean.
+//! Names of stores: what `NAME=DIR`, `NAME=mem:`, `NAME=FILE.drepl` and `NAME=URI` mean.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -18,6 +18,9 @@ pub struct StoreSpec {
     pub read_only: bool,
 }
 
+/// How the name of a dataset's definition ends. A directory of such a name is told by a `/` behind it.
+const DEFINITION_SUFFIX: &[u8] = b".drepl";
+
 /// Where the data of a store lives.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StorePlace {
@@ -27,10 +30,13 @@ pub enum StorePlace {
     Mem,
     /// In another service, to which requests are relayed.
     Relay(Uri),
+    /// In the replicas of a dataset, which this file defines; its views are the store's files.
+    Dataset(PathBuf),
 }
 
 impl StorePlace {
-    /// Understands `DIR`, `mem:` or a URI; none if `text` is empty.
+    /// Understands `DIR`, `mem:`, a file whose name ends in `.drepl`, or a URI; none if `text` is
+    /// empty.
     ///
     /// # Errors
     /// What [`Uri::parse`] says, if it begins like one.
@@ -41,14 +47,18 @@ impl StorePlace {
             _ if detect(text).is_some_and(|found| found.start == 0) => {
                 Uri::parse(text).map(|uri| Some(Self::Relay(uri)))
             }
-            _ => Ok(Some(Self::Dir(Path::new(OsStr::from_bytes(text)).to_path_buf()))),
+            _ => {
+                let path = Path::new(OsStr::from_bytes(text)).to_path_buf();
+                let is_definition = text.ends_with(DEFINITION_SUFFIX);
+                Ok(Some(if is_definition { Self::Dataset(path) } else { Self::Dir(path) }))
+            }
         }
     }
 
     /// The text that [`StorePlace::parse`] understands as this place.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
-            Self::Dir(dir) => dir.as_os_str().as_bytes().to_vec(),
+            Self::Dir(path) | Self::Dataset(path) => path.as_os_str().as_bytes().to_vec(),
             Self::Mem => b"mem:".to_vec(),
             Self::Relay(uri) => uri.to_bytes(),
         }
@@ -105,6 +115,8 @@ mod tests {
         let place = |text: &str| StoreSpec::parse(text.as_bytes(), false).map(|store| store.place);
         assert_eq!(place("a=/srv/x=y"), Ok(StorePlace::Dir("/srv/x=y".into())));
         assert_eq!(place("a=mem:"), Ok(StorePlace::Mem));
+        assert_eq!(place("a=d/x.drepl"), Ok(StorePlace::Dataset("d/x.drepl".into())));
+        assert_eq!(place("a=d/x.drepl/"), Ok(StorePlace::Dir("d/x.drepl/".into())));
         assert_eq!(
             place("a=scdc+tcp://h/b"),
             Ok(StorePlace::Relay("scdc+tcp://h/b".parse().unwrap()))

@@ -176,8 +176,8 @@ Examples:
   mpirun -n 1 sluice serve --listen mpi:io data=/srv : -n 4 sluice run -- ./solver scdc+mpi://io/data/in.nc
 ")]
 pub(crate) struct Serve {
-    /// A directory, memory (mem:) or another service, and the name under which it is offered
-    #[arg(value_name = "NAME=DIR|mem:|URI")]
+    /// A directory, memory (mem:), the views of a dataset or another service, and the name under which it is offered
+    #[arg(value_name = "NAME=DIR|mem:|FILE.drepl|URI")]
     pub(crate) stores: Vec<OsString>,
     /// Refuse every change
     #[arg(long)]

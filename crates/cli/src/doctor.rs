@@ -221,6 +221,11 @@ fn look_at_store(store: &address::StoreSpec) -> StoreFindings {
             }
             Err(error) => Some(format!("it cannot be looked at: {error}")),
         },
+        address::StorePlace::Dataset(path) => match path.metadata() {
+            Ok(found) if found.is_file() => None,
+            Ok(_) => Some("it is no file; name the definition of a dataset".to_owned()),
+            Err(error) => Some(format!("it cannot be looked at: {error}")),
+        },
         address::StorePlace::Mem | address::StorePlace::Relay(_) => None,
     };
     let place = name_text(&store.place.to_bytes());

@@ -114,9 +114,9 @@ fn layered(layers: [&Routes; 3]) -> Result<Routes> {
     Ok(Routes::new(routes)?)
 }
 
-/// The same store with an absolute directory: the program may change its working directory.
+/// The same store with an absolute path: the program may change its working directory.
 pub(crate) fn absolute(mut store: StoreSpec, cwd: &Path) -> StoreSpec {
-    if let StorePlace::Dir(dir) = &mut store.place {
+    if let StorePlace::Dir(dir) | StorePlace::Dataset(dir) = &mut store.place {
         let clean = address::clean_absolute(cwd.join(&dir).as_os_str().as_bytes());
         // `..` after a symbolic link must not be folded by its text.
         if !dir.components().any(|part| part == std::path::Component::ParentDir) {

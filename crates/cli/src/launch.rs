@@ -14,8 +14,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use address::Settings;
-use anyhow::{Context, Result};
+use address::{Settings, StorePlace};
+use anyhow::{Context, Result, bail};
 
 use crate::args::Run;
 use crate::in_force::InForce;
@@ -33,6 +33,7 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
             return Ok(ExitCode::from(refusal.exit_status()));
         }
     };
+    refuse_datasets(&in_force.settings)?;
     let library = library::find()?;
     crate::rank::stay_with_agent()?;
     let mut command = Command::new(&path);
@@ -57,6 +58,19 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
         path.display()
     ));
     Ok(ExitCode::from(126))
+}
+
+/// A dataset has replicas to keep equal after the program has ended: that is a service's work.
+fn refuse_datasets(settings: &Settings) -> Result<()> {
+    let is_dataset = |place: &StorePlace| matches!(place, StorePlace::Dataset(_));
+    if let Some(store) = settings.stores.iter().find(|store| is_dataset(&store.place)) {
+        let name = crate::format::name_text(&store.name);
+        bail!(
+            "store `{name}` is a dataset, which a program cannot open by itself: start `sluice serve {name}=FILE` \
+             and use scdc+uds://default/{name}"
+        );
+    }
+    Ok(())
 }
 
 /// Tells a program's process, and those that it starts, where its files are.

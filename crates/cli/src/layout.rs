@@ -4,6 +4,8 @@ mod check;
 mod files;
 mod fmt;
 mod interchange;
+mod rebuild;
+mod status;
 
 use std::process::ExitCode;
 
@@ -15,6 +17,8 @@ pub(crate) fn layout(command: &Layout) -> Result<ExitCode> {
     match command {
         Layout::Check(args) => check::check(args),
         Layout::Fmt(args) => fmt::fmt(args),
+        Layout::Status(args) => status::status(args),
+        Layout::Rebuild(args) => rebuild::rebuild(args),
         Layout::Import(args) => interchange::import(args),
         Layout::Export(args) => interchange::export(args),
     }

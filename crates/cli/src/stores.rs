@@ -1,11 +1,13 @@
 //! The stores of this process.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use address::{Settings, StoreSpec};
 use anyhow::{Result, bail};
 use client::{Options, Session, SocketDial};
-use store::Exports;
+use dataset::{Dataset, DatasetStore};
+use store::{Exports, Store};
 
 /// The stores of this process, as `scdc:///` shows them.
 pub(crate) fn direct(settings: &Settings, options: Options) -> Result<Arc<Session>> {
@@ -26,5 +28,18 @@ pub(crate) fn exports(
 ) -> Result<Exports> {
     let options = Options::from(&settings.client);
     let files = service::FsOptions::default();
-    Ok(service::open_stores(specs, read_only, files, &options, SocketDial::new)?)
+    Ok(service::open_stores(specs, read_only, files, &options, SocketDial::new, open_dataset)?)
+}
+
+/// Opens a dataset, and says what becomes of its replicas while it is served.
+fn open_dataset(
+    path: &Path,
+) -> std::result::Result<Arc<dyn Store>, Box<dyn std::error::Error + Send + Sync>> {
+    let name = path.display().to_string();
+    let tell: dataset::Tell = Arc::new(move |notice| {
+        crate::report::say(format_args!("sluice: {name}: {notice}"));
+    });
+    let options = dataset::Options { tell: Some(tell), ..dataset::Options::default() };
+    let dataset = Dataset::open(path, &options)?;
+    Ok(Arc::new(DatasetStore::new(Arc::new(dataset))))
 }

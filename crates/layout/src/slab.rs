@@ -62,6 +62,12 @@ pub struct Field {
 }
 
 impl Slab {
+    /// Bytes that lie so: `dims` the outermost first, by the stride of the near side, each with more
+    /// than one element; `fields` in ascending order on the near side, where they do not overlap.
+    pub fn new(origin: Origin, dims: Vec<Dim>, fields: Vec<Field>) -> Self {
+        Self { origin, dims, fields }
+    }
+
     /// Where the bytes come from, or go to.
     pub fn origin(&self) -> Origin {
         self.origin

@@ -201,9 +201,17 @@ pub(crate) fn service(stores: &[StoreSpec], options: &Options) -> Result<Arc<dyn
     let descriptors_from = (descriptors_max() / 2) as u32;
     STORES_FROM.store(descriptors_from, Ordering::Relaxed);
     let files = service::FsOptions { descriptors_from };
-    let exports = service::open_stores(stores, false, files, options, dial)
+    let exports = service::open_stores(stores, false, files, options, dial, no_dataset)
         .map_err(|error| errno_of(&error))?;
     Ok(Arc::new(service::Direct::new(Arc::new(exports))))
+}
+
+/// A dataset has replicas to keep equal, and threads that do it: that is no work for a guest.
+/// `sluice run` refuses such a store before the program starts.
+fn no_dataset(
+    _path: &std::path::Path,
+) -> Result<Arc<dyn service::Store>, Box<dyn std::error::Error + Send + Sync>> {
+    Err("a dataset is served by `sluice serve`, not within a program".into())
 }
 
 /// Why a store cannot be opened: that the program has no descriptor left is for it to know, all else is

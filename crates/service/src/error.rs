@@ -59,6 +59,17 @@ pub enum Error {
         #[source]
         source: store::Error,
     },
+    /// A dataset cannot be offered.
+    #[error("store `{name}`: cannot offer the dataset {}", path.display())]
+    Dataset {
+        /// The store.
+        name: String,
+        /// Its definition.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A relay to what is not a socket.
     #[error(
         "store `{name}`: cannot relay to {uri}; a relay leads to a scdc+uds:// or scdc+tcp:// \

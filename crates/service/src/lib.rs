@@ -47,5 +47,6 @@ pub use limits::Limits;
 pub use listen::{Address, Listen};
 pub use running::{Builder, Counters, Running, Service};
 pub use session::{Session, Verdict};
+pub use store::Store;
 pub use store::fs::FsOptions;
-pub use stores::open_stores;
+pub use stores::{OpenDataset, open_stores};

@@ -1,5 +1,6 @@
 //! Opening stores by their descriptions: what `sluice serve` offers, and what `scdc:///` shows.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use address::{StorePlace, StoreSpec};
@@ -11,9 +12,13 @@ use store::{Exports, ReadOnly, Store};
 
 use crate::error::{Error, Result};
 
+/// What opens a dataset by its definition: the service does not know what a store is made of.
+pub type OpenDataset =
+    fn(&Path) -> std::result::Result<Arc<dyn Store>, Box<dyn std::error::Error + Send + Sync>>;
+
 /// All stores under one root, read-only where their description or `read_only` says so. Directories
 /// are opened with `files`; relays talk to their service with `options`, through what `dial` makes of
-/// a place.
+/// a place; datasets are opened by `dataset`.
 ///
 /// # Errors
 /// When a store cannot be opened, or a relay leads to what is not a plain socket.
@@ -23,10 +28,11 @@ pub fn open_stores(
     files: FsOptions,
     options: &Options,
     dial: fn(client::Place) -> SocketDial,
+    dataset: OpenDataset,
 ) -> Result<Exports> {
     let mut members = Vec::new();
     for spec in specs {
-        let store = open(spec, files, options, dial)?;
+        let store = open(spec, files, options, dial, dataset)?;
         let store: Arc<dyn Store> =
             if spec.read_only || read_only { Arc::new(ReadOnly::new(store)) } else { store };
         members.push((spec.name.clone(), store));
@@ -39,6 +45,7 @@ fn open(
     files: FsOptions,
     options: &Options,
     dial: fn(client::Place) -> SocketDial,
+    dataset: OpenDataset,
 ) -> Result<Arc<dyn Store>> {
     let name = || String::from_utf8_lossy(&spec.name).into_owned();
     match &spec.place {
@@ -46,6 +53,11 @@ fn open(
             Ok(store) => Ok(Arc::new(store)),
             Err(source) => Err(Error::Directory { name: name(), path: path.clone(), source }),
         },
+        StorePlace::Dataset(path) => dataset(path).map_err(|source| Error::Dataset {
+            name: name(),
+            path: path.clone(),
+            source,
+        }),
         StorePlace::Mem => Ok(Arc::new(MemStore::new())),
         StorePlace::Relay(uri) => {
             let Some(place) = client::Place::of(&uri.endpoint) else {

@@ -29,5 +29,6 @@ mod wrapper;
 
 pub use error::{Error, Result};
 pub use exports::Exports;
+pub use locks::{FileLocks, OpeningLocks};
 pub use node::{LockOwner, LockRange, Node, OpenNode, Store, Walk};
 pub use read_only::ReadOnly;

@@ -1,10 +1,14 @@
 //! Byte-range locks of one file, as POSIX has them: an owner's new lock replaces its old ones in
 //! the same range, splitting and joining them as needed.
 
+mod held;
+
 use p9::{Errno, LockKind};
 
 use crate::error::{Error, Result};
 use crate::node::{LockOwner, LockRange};
+
+pub use held::{FileLocks, OpeningLocks};
 
 /// The last byte that a lock can cover: offsets are signed in the kernel's `struct flock`.
 const LAST_BYTE: u64 = i64::MAX as u64;

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-/// Datasets, their views and their replicas: definitions checked and formatted
+/// Datasets, their views and their replicas
 #[derive(Debug, Subcommand)]
 pub(crate) enum Layout {
     Check(Check),
     Fmt(Fmt),
+    Status(Status),
+    Rebuild(Rebuild),
     Import(Import),
     Export(Export),
 }
@@ -122,4 +124,45 @@ pub(crate) enum Tool {
     Numpy,
     /// C11: packed structs
     C,
+}
+
+/// Say how the replicas of datasets are
+///
+/// Which are up to date, which are not and why, and whether a service has the dataset open. Nothing is changed. The
+/// exit status is 1 if a replica is stale or missing.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice layout status points.drepl
+  sluice layout status --json points.drepl | jq '.replicas[] | select(.ok | not)'
+")]
+pub(crate) struct Status {
+    /// One JSON object per file and line
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Definitions in the DRepl language
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    pub(crate) files: Vec<OsString>,
+}
+
+/// Make replicas anew that are stale or lost
+///
+/// They are made from those that are up to date, beside the old ones, and take their place when they are complete and on
+/// stable storage. Interrupted, everything stays as it was. No service may have the dataset open meanwhile.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice layout rebuild points.drepl
+  sluice layout rebuild points.drepl soa.dat
+")]
+pub(crate) struct Rebuild {
+    /// Say nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// The definition
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: OsString,
+    /// Which replicas; all that are stale if none is named
+    #[arg(value_name = "REPLICA")]
+    pub(crate) replicas: Vec<String>,
 }

@@ -1,6 +1,6 @@
 //! Files, whatever their names.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, RwLock};
 
 use p9::{Attributes, Errno, GetattrMask, Qid, QidType, SetAttributes, SetattrMask, Time, mode};
@@ -9,8 +9,7 @@ use super::content::{Content, GRAIN_BYTES};
 use super::tree::Entries;
 use super::{Space, guard, now, reading, refusal, writing};
 use crate::error::Result;
-use crate::locks::LockTable;
-use crate::node::LockOwner;
+use crate::locks::FileLocks;
 
 /// The largest value of an extended attribute: `XATTR_SIZE_MAX` of linux/limits.h.
 const XATTR_BYTES_MAX: usize = 65_536;
@@ -23,7 +22,7 @@ pub(super) struct Inode {
     pub(super) number: u64,
     pub(super) body: Body,
     meta: Mutex<Meta>,
-    pub(super) locks: Mutex<Locks>,
+    pub(super) locks: Arc<FileLocks>,
     space: Arc<Space>,
 }
 
@@ -46,13 +45,6 @@ struct Meta {
     xattrs: BTreeMap<Vec<u8>, Vec<u8>>,
 }
 
-/// The locks of a file, and through how many openings each owner locked.
-#[derive(Default)]
-pub(super) struct Locks {
-    pub(super) table: LockTable,
-    pub(super) owners: HashMap<LockOwner, usize>,
-}
-
 /// The kinds of access that permission bits are for.
 #[derive(Clone, Copy)]
 pub(super) struct Access(u32);
@@ -73,7 +65,7 @@ impl Inode {
         let xattrs = BTreeMap::new();
         let meta = Meta { mode, uid, gid, nlink, atime, mtime, ctime, btime, version: 1, xattrs };
         let space = Arc::clone(space);
-        Self { number, body, meta: Mutex::new(meta), locks: Mutex::default(), space }
+        Self { number, body, meta: Mutex::new(meta), locks: Arc::default(), space }
     }
 
     pub(super) fn file(number: u64, mode: u32, owner: (u32, u32), space: &Arc<Space>) -> Self {

@@ -1,17 +1,14 @@
 //! Opened files and directories of the tree.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use p9::{
-    Attributes, DirEntry, Errno, LockKind, OpenFlags, Qid, QidType, SetAttributes, SetattrMask,
-};
+use p9::{Attributes, DirEntry, Errno, OpenFlags, Qid, QidType, SetAttributes, SetattrMask};
 
 use super::inode::{Body, Inode};
 use super::tree::{Entry, FIRST_COOKIE};
-use super::{Tree, guard, reading, refusal, writing};
+use super::{Tree, reading, refusal, writing};
 use crate::error::Result;
-use crate::locks::Span;
+use crate::locks::OpeningLocks;
 use crate::node::{LockOwner, LockRange, OpenNode};
 
 /// Entries that a listing copies at a time, so as not to lock the directory while it gives them.
@@ -21,14 +18,13 @@ pub(super) struct MemOpen {
     tree: Arc<Tree>,
     entry: Arc<Entry>,
     flags: OpenFlags,
-    /// Who locked through this opening.
-    owners: Mutex<HashSet<LockOwner>>,
+    locks: OpeningLocks,
 }
 
 impl MemOpen {
     pub(super) fn new(tree: &Arc<Tree>, entry: &Arc<Entry>, flags: OpenFlags) -> Self {
-        let owners = Mutex::default();
-        Self { tree: Arc::clone(tree), entry: Arc::clone(entry), flags, owners }
+        let locks = OpeningLocks::new(&entry.inode.locks, flags);
+        Self { tree: Arc::clone(tree), entry: Arc::clone(entry), flags, locks }
     }
 
     fn inode(&self) -> &Inode {
@@ -141,24 +137,7 @@ impl OpenNode for MemOpen {
     }
 
     fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool> {
-        let allowed = match range.kind {
-            LockKind::READ => self.flags.reads(),
-            LockKind::WRITE => self.flags.writes(),
-            _ => true,
-        };
-        if !allowed {
-            return Err(refusal("fcntl", Errno::EBADF));
-        }
-        let span = Span::of(range)?;
-        let mut locks = guard(&self.inode().locks);
-        if locks.table.in_the_way(owner, range.kind, span).is_some() {
-            return Ok(false);
-        }
-        if range.kind != LockKind::UNLOCK && guard(&self.owners).insert(owner.clone()) {
-            *locks.owners.entry(owner.clone()).or_default() += 1;
-        }
-        locks.table.set(owner, range.kind, span);
-        Ok(true)
+        self.locks.lock(owner, range)
     }
 
     fn lock_in_the_way(
@@ -166,23 +145,6 @@ impl OpenNode for MemOpen {
         owner: &LockOwner,
         range: LockRange,
     ) -> Result<Option<(LockOwner, LockRange)>> {
-        let span = Span::of(range)?;
-        Ok(guard(&self.inode().locks).table.in_the_way(owner, range.kind, span))
-    }
-}
-
-impl Drop for MemOpen {
-    fn drop(&mut self) {
-        let owners = std::mem::take(self.owners.get_mut().unwrap_or_else(PoisonError::into_inner));
-        let mut locks = guard(&self.entry.inode.locks);
-        for owner in owners {
-            if let Some(openings) = locks.owners.get_mut(&owner) {
-                *openings -= 1;
-                if *openings == 0 {
-                    locks.owners.remove(&owner);
-                    locks.table.release(&owner);
-                }
-            }
-        }
+        self.locks.in_the_way(owner, range)
     }
 }

@@ -1,0 +1,228 @@
+//! A file that belongs to a dataset, and the calls that are made on it.
+//!
+//! Everything goes by [`rustix`]'s own system calls, as in the other stores: this code may run
+//! inside a program whose libc is patched to call it.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
+use rustix::io::Errno;
+
+use crate::error::{Error, Result};
+use crate::faults::{Call, Faults, Kind, Verdict};
+
+/// What a file is called in the file system, and who may break it.
+#[derive(Clone, Default)]
+pub(crate) struct Surroundings {
+    pub(crate) faults: Option<Arc<dyn Faults>>,
+}
+
+impl Surroundings {
+    /// How many bytes of a call are to be made.
+    fn judge(&self, kind: Kind, path: &Path, offset: u64, len: usize) -> rustix::io::Result<usize> {
+        let Some(faults) = &self.faults else { return Ok(len) };
+        match faults.judge(&Call { kind, path, offset, len }) {
+            Verdict::Go => Ok(len),
+            Verdict::Short(some) => Ok(some.clamp(1, len.max(1))),
+            Verdict::Fail(errno) => Err(Errno::from_raw_os_error(errno)),
+        }
+    }
+
+    /// Makes a call that changes names or sizes.
+    pub(crate) fn change<T>(
+        &self,
+        operation: &'static str,
+        path: &Path,
+        call: impl FnOnce() -> rustix::io::Result<T>,
+    ) -> Result<T> {
+        self.judge(Kind::Change, path, 0, 0)
+            .and_then(|_| call())
+            .map_err(|errno| Error::file(operation, path, errno))
+    }
+
+    /// Makes the names in a directory durable.
+    pub(crate) fn sync_directory(&self, path: &Path) -> Result<()> {
+        let error = |errno| Error::file("fsync", path, errno);
+        self.judge(Kind::Sync, path, 0, 0).map_err(error)?;
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let dir = rustix::fs::open(path, flags, Mode::empty()).map_err(error)?;
+        rustix::fs::fsync(&dir).map_err(error)
+    }
+}
+
+/// An open file.
+pub(crate) struct File {
+    fd: OwnedFd,
+    path: PathBuf,
+    around: Surroundings,
+}
+
+/// What makes a file itself on this machine: device and inode.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Identity {
+    pub(crate) device: u64,
+    pub(crate) inode: u64,
+}
+
+impl File {
+    /// Opens a file for reading and writing; none if there is none of the name.
+    ///
+    /// # Errors
+    /// As open(2).
+    pub(crate) fn open(path: &Path, around: &Surroundings) -> Result<Option<Self>> {
+        match rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
+            Ok(fd) => Ok(Some(Self { fd, path: path.to_path_buf(), around: around.clone() })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(errno) => Err(Error::file("open", path, errno)),
+        }
+    }
+
+    /// Creates a file that must not exist, empty.
+    ///
+    /// # Errors
+    /// As open(2).
+    pub(crate) fn create(path: &Path, around: &Surroundings) -> Result<Self> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let mode = Mode::from_raw_mode(0o666);
+        let fd = around.change("open", path, || rustix::fs::open(path, flags, mode))?;
+        Ok(Self { fd, path: path.to_path_buf(), around: around.clone() })
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The name it has from now on: it was renamed.
+    pub(crate) fn renamed(mut self, path: &Path) -> Self {
+        self.path = path.to_path_buf();
+        self
+    }
+
+    fn error(&self, operation: &'static str) -> impl Fn(Errno) -> Error {
+        move |errno| Error::file(operation, &self.path, errno)
+    }
+
+    /// Takes the file for this opening alone, until it is closed (flock(2)).
+    ///
+    /// # Errors
+    /// [`Error::InUse`] when somebody else has it.
+    pub(crate) fn lock(&self) -> Result<()> {
+        match rustix::fs::flock(&self.fd, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(()),
+            Err(Errno::WOULDBLOCK) => {
+                let pid = self.identity().ok().and_then(lock_holder);
+                Err(Error::InUse { path: self.path.clone(), pid })
+            }
+            Err(errno) => Err(self.error("flock")(errno)),
+        }
+    }
+
+    /// Whether it is a regular file.
+    pub(crate) fn is_regular(&self) -> Result<bool> {
+        let found = rustix::fs::fstat(&self.fd).map_err(self.error("fstat"))?;
+        Ok(FileType::from_raw_mode(found.st_mode) == FileType::RegularFile)
+    }
+
+    pub(crate) fn identity(&self) -> Result<Identity> {
+        let found = rustix::fs::fstat(&self.fd).map_err(self.error("fstat"))?;
+        Ok(Identity { device: found.st_dev, inode: found.st_ino })
+    }
+
+    /// Its size in bytes.
+    pub(crate) fn size(&self) -> Result<u64> {
+        let found = rustix::fs::fstat(&self.fd).map_err(self.error("fstat"))?;
+        Ok(found.st_size.unsigned_abs())
+    }
+
+    /// When it was written last.
+    pub(crate) fn modified(&self) -> Result<p9::Time> {
+        let found = rustix::fs::fstat(&self.fd).map_err(self.error("fstat"))?;
+        Ok(p9::Time { seconds: found.st_mtime as u64, nanoseconds: found.st_mtime_nsec as u64 })
+    }
+
+    /// Cuts it, or extends it by zeros.
+    pub(crate) fn set_size(&self, size: u64) -> Result<()> {
+        let call = || rustix::fs::ftruncate(&self.fd, size);
+        self.around.change("ftruncate", &self.path, call)
+    }
+
+    /// Fills `buffer`. What is missing at the end is an error: a file of a dataset has its size.
+    pub(crate) fn read_at(&self, mut buffer: &mut [u8], mut offset: u64) -> Result<()> {
+        while !buffer.is_empty() {
+            let read = self
+                .around
+                .judge(Kind::Read, &self.path, offset, buffer.len())
+                .and_then(|len| rustix::io::pread(&self.fd, &mut buffer[..len], offset));
+            match read {
+                // Somebody cut the file since it was opened.
+                Ok(0) => return Err(self.error("pread (the file has become shorter)")(Errno::IO)),
+                Ok(len) => {
+                    buffer = &mut buffer[len..];
+                    offset += len as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(self.error("pread")(errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes all of `data`.
+    pub(crate) fn write_at(&self, mut data: &[u8], mut offset: u64) -> Result<()> {
+        while !data.is_empty() {
+            let written = self
+                .around
+                .judge(Kind::Write, &self.path, offset, data.len())
+                .and_then(|len| rustix::io::pwrite(&self.fd, &data[..len], offset));
+            match written {
+                Ok(len) => {
+                    data = &data[len..];
+                    offset += len as u64;
+                }
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(self.error("pwrite")(errno)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes its data durable, and its size.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.around
+            .judge(Kind::Sync, &self.path, 0, 0)
+            .and_then(|_| rustix::fs::fdatasync(&self.fd))
+            .map_err(self.error("fdatasync"))
+    }
+}
+
+impl Drop for File {
+    /// Closing would end the lock only with the last copy of the descriptor, and a child of another
+    /// thread may have one between its fork(2) and execve(2).
+    fn drop(&mut self) {
+        let _ = rustix::fs::flock(&self.fd, FlockOperation::Unlock);
+    }
+}
+
+impl AsFd for File {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// The process that holds a flock(2) on a file, as /proc/locks tells.
+///
+/// # Source
+/// proc_locks(5): `1: FLOCK ADVISORY WRITE 4711 08:02:123456 0 EOF`, numbers of the device in hex.
+fn lock_holder(file: Identity) -> Option<u32> {
+    let table = std::fs::read_to_string("/proc/locks").ok()?;
+    table.lines().find_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let ["FLOCK", _, _, pid, place, ..] = words.get(1..)? else { return None };
+        let inode = place.rsplit(':').next()?.parse::<u64>().ok()?;
+        let pid = pid.parse().ok()?;
+        // The device is left out: what it is called there differs from stat(2) on some systems.
+        (inode == file.inode && pid > 0).then_some(pid)
+    })
+}

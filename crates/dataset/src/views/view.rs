@@ -1,0 +1,232 @@
+//! A view as a file.
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use p9::{Attributes, DirEntry, Errno, OpenFlags, Qid, SetAttributes, SetattrMask, StatFs, mode};
+use store::{Error, LockOwner, LockRange, Node, OpenNode, OpeningLocks, Result, Walk};
+
+use super::directory::DirectoryNode;
+use super::{Shared, failed, refusal};
+use crate::direct::Direct;
+
+pub(super) struct ViewNode {
+    shared: Arc<Shared>,
+    view: usize,
+}
+
+impl ViewNode {
+    pub(super) fn new(shared: &Arc<Shared>, view: usize) -> Self {
+        Self { shared: Arc::clone(shared), view }
+    }
+}
+
+impl Shared {
+    /// Changes nothing, and says whether that is what was asked for.
+    ///
+    /// A view is never cut. That is granted where it means "begin anew" or "here I am": gfortran
+    /// cuts a sequential file behind the first record that it has `written`.
+    ///
+    /// Times are the dataset's own; setting them is granted and forgotten, because copying
+    /// programs set them when all else is done, and fail if they cannot.
+    fn set(&self, view: usize, set: &SetAttributes, written: Option<u64>) -> Result<()> {
+        let sizes = [Some(0), Some(self.dataset.size(view)), written];
+        if set.valid.contains(SetattrMask::SIZE) && !sizes.contains(&Some(set.size)) {
+            return Err(refusal("truncate", Errno::EINVAL));
+        }
+        if set.valid.contains(SetattrMask::SIZE) && self.dataset.views()[view].read_only {
+            return Err(Error::ReadOnly { operation: "truncate" });
+        }
+        let own = self.view_mode(view) & mode::PERMISSIONS;
+        if set.valid.contains(SetattrMask::MODE) && set.mode & mode::PERMISSIONS != own {
+            return Err(refusal("chmod", Errno::EPERM));
+        }
+        let found = self.view_attributes(view);
+        let uid = set.valid.contains(SetattrMask::UID) && set.uid != found.uid;
+        let gid = set.valid.contains(SetattrMask::GID) && set.gid != found.gid;
+        if uid || gid {
+            return Err(refusal("chown", Errno::EPERM));
+        }
+        Ok(())
+    }
+}
+
+impl Node for ViewNode {
+    fn qid(&self) -> Qid {
+        self.shared.view_qid(self.view)
+    }
+
+    fn walk(&self, names: &[&[u8]]) -> Result<Walk> {
+        if names.is_empty() {
+            let again = Self::new(&self.shared, self.view);
+            return Ok(Walk { qids: Vec::new(), end: Some(Arc::new(again)) });
+        }
+        Err(refusal("walk", Errno::ENOTDIR))
+    }
+
+    fn attributes(&self) -> Result<Attributes> {
+        Ok(self.shared.view_attributes(self.view))
+    }
+
+    fn set_attributes(&self, set: &SetAttributes) -> Result<()> {
+        self.shared.set(self.view, set, None)
+    }
+
+    fn open(&self, flags: OpenFlags) -> Result<Arc<dyn OpenNode>> {
+        if flags.bits() & OpenFlags::ACCESS_MASK == OpenFlags::ACCESS_MASK {
+            return Err(refusal("open", Errno::EINVAL));
+        }
+        if flags.contains(OpenFlags::DIRECTORY) {
+            return Err(refusal("open", Errno::ENOTDIR));
+        }
+        let changes = flags.writes() || flags.contains(OpenFlags::TRUNCATE);
+        if changes && self.shared.dataset.views()[self.view].read_only {
+            return Err(Error::ReadOnly { operation: "open" });
+        }
+        Ok(Arc::new(OpenView::new(&self.shared, self.view, flags)))
+    }
+
+    fn create(
+        &self,
+        _name: &[u8],
+        _flags: OpenFlags,
+        _mode: u32,
+    ) -> Result<(Arc<dyn Node>, Arc<dyn OpenNode>)> {
+        Err(refusal("open", Errno::ENOTDIR))
+    }
+
+    fn make_directory(&self, _name: &[u8], _mode: u32) -> Result<Qid> {
+        Err(refusal("mkdir", Errno::ENOTDIR))
+    }
+
+    fn make_symlink(&self, _name: &[u8], _target: &[u8]) -> Result<Qid> {
+        Err(refusal("symlink", Errno::ENOTDIR))
+    }
+
+    fn link(&self, _existing: &dyn Node, _name: &[u8]) -> Result<()> {
+        Err(refusal("link", Errno::ENOTDIR))
+    }
+
+    fn read_link(&self) -> Result<Vec<u8>> {
+        Err(refusal("readlink", Errno::EINVAL))
+    }
+
+    fn rename(&self, _old: &[u8], _new_dir: &dyn Node, _new: &[u8]) -> Result<()> {
+        Err(refusal("rename", Errno::ENOTDIR))
+    }
+
+    fn remove(&self, _name: &[u8], _directory: bool) -> Result<()> {
+        Err(refusal("unlink", Errno::ENOTDIR))
+    }
+
+    fn parent(&self) -> Result<(Arc<dyn Node>, Vec<u8>)> {
+        let name = self.shared.dataset.views()[self.view].name.clone().into_bytes();
+        Ok((Arc::new(DirectoryNode::new(&self.shared)), name))
+    }
+
+    fn statfs(&self) -> Result<StatFs> {
+        self.shared.statfs()
+    }
+}
+
+struct OpenView {
+    shared: Arc<Shared>,
+    view: usize,
+    flags: OpenFlags,
+    locks: OpeningLocks,
+    /// Where the bytes of the view lie as they are, if they do.
+    direct: Option<Direct>,
+    /// Where the last write ended.
+    written: AtomicU64,
+}
+
+impl OpenView {
+    fn new(shared: &Arc<Shared>, view: usize, flags: OpenFlags) -> Self {
+        if flags.writes() {
+            shared.dataset.writer_opens(view);
+        }
+        let locks = OpeningLocks::new(&shared.locks[view], flags);
+        // The kernel may move bytes out of a replica, but never into one: the others would not
+        // know.
+        let direct = if flags.writes() { None } else { shared.dataset.direct(view) };
+        let written = AtomicU64::new(0);
+        Self { shared: Arc::clone(shared), view, flags, locks, direct, written }
+    }
+}
+
+impl Drop for OpenView {
+    fn drop(&mut self) {
+        if self.flags.writes() {
+            self.shared.dataset.writer_closes(self.view);
+        }
+    }
+}
+
+impl OpenNode for OpenView {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        if !self.flags.reads() {
+            return Err(refusal("read", Errno::EBADF));
+        }
+        if offset > i64::MAX as u64 {
+            return Err(refusal("read", Errno::EINVAL));
+        }
+        self.shared.dataset.read(self.view, offset, buffer).map_err(failed("read"))
+    }
+
+    fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
+        if !self.flags.writes() {
+            return Err(refusal("write", Errno::EBADF));
+        }
+        let append = self.flags.contains(OpenFlags::APPEND);
+        let offset = if append { self.shared.dataset.size(self.view) } else { offset };
+        if offset > i64::MAX as u64 {
+            return Err(refusal("write", Errno::EINVAL));
+        }
+        let len = self.shared.dataset.write(self.view, offset, data).map_err(failed("write"))?;
+        self.written.store(offset + len as u64, Ordering::Relaxed);
+        Ok(len)
+    }
+
+    fn read_directory(
+        &self,
+        _cookie: u64,
+        _take: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<()> {
+        Err(refusal("getdents64", Errno::ENOTDIR))
+    }
+
+    fn attributes(&self) -> Result<Attributes> {
+        Ok(self.shared.view_attributes(self.view))
+    }
+
+    fn set_attributes(&self, set: &SetAttributes) -> Result<()> {
+        if set.valid.contains(SetattrMask::SIZE) && !self.flags.writes() {
+            return Err(refusal("ftruncate", Errno::EINVAL));
+        }
+        let written = self.written.load(Ordering::Relaxed);
+        self.shared.set(self.view, set, (written > 0).then_some(written))
+    }
+
+    /// Every replica then has what was written, durably.
+    fn sync(&self, _data_only: bool) -> Result<()> {
+        self.shared.dataset.sync().map_err(failed("fsync"))
+    }
+
+    fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool> {
+        self.locks.lock(owner, range)
+    }
+
+    fn lock_in_the_way(
+        &self,
+        owner: &LockOwner,
+        range: LockRange,
+    ) -> Result<Option<(LockOwner, LockRange)>> {
+        self.locks.in_the_way(owner, range)
+    }
+
+    fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        let direct = self.direct.as_ref()?;
+        self.shared.dataset.is_current(direct).then(|| direct.as_fd())
+    }
+}
