@@ -82,7 +82,7 @@ pub(crate) fn serve(args: &Serve, in_force: &InForce) -> Result<ExitCode> {
             running.stop();
         }
     }
-    Ok(ExitCode::SUCCESS)
+    Ok(if stores::close_datasets() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Says which relays cannot be reached now. They are served all the same: what is behind may start later.

@@ -1,7 +1,7 @@
 //! The stores of this process.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use address::{Settings, StoreSpec};
 use anyhow::{Result, bail};
@@ -40,6 +40,28 @@ fn open_dataset(
         crate::report::say(format_args!("sluice: {name}: {notice}"));
     });
     let options = dataset::Options { tell: Some(tell), ..dataset::Options::default() };
-    let dataset = Dataset::open(path, &options)?;
-    Ok(Arc::new(DatasetStore::new(Arc::new(dataset))))
+    let dataset = Arc::new(Dataset::open(path, &options)?);
+    let open = (path.display().to_string(), Arc::downgrade(&dataset));
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(open);
+    Ok(Arc::new(DatasetStore::new(dataset)))
+}
+
+/// The datasets that are open, by their definitions.
+static OPEN: Mutex<Vec<(String, Weak<Dataset>)>> = Mutex::new(Vec::new());
+
+/// Brings the replicas of all open datasets up to date. To be called before the process ends: a thread
+/// of a service may hold a store longer than that. True when all went well.
+pub(crate) fn close_datasets() -> bool {
+    let mut all_well = true;
+    for (name, dataset) in OPEN.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        let Some(dataset) = dataset.upgrade() else { continue };
+        if let Err(error) = dataset.close() {
+            let error = anyhow::Error::new(error);
+            crate::report::say(format_args!(
+                "sluice: {name}: not all replicas could be closed: {error:#}"
+            ));
+            all_well = false;
+        }
+    }
+    all_well
 }

@@ -231,3 +231,59 @@ fn check(words: &[u64; 3]) -> u64 {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     fnv1a(&bytes) as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn live(path: &Path) -> Vec<Intent> {
+        Intents::open(path, &Surroundings::default()).unwrap().live().collect()
+    }
+
+    fn intent(view: usize, region: u64) -> Intent {
+        Intent { view, region }
+    }
+
+    #[test]
+    fn what_is_declared_is_there_until_it_is_cleared() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("intents");
+        let around = Surroundings::default();
+        assert!(!Intents::peek(&path, &around).unwrap());
+        let mut intents = Intents::open(&path, &around).unwrap();
+        intents.declare(3, REGION_BYTES - 1, 2).unwrap();
+        intents.declare(3, 5, 10).unwrap();
+        intents.declare(1, 9 * REGION_BYTES, 1).unwrap();
+        assert_eq!(intents.records, 3, "what is declared again is not written again");
+        assert_eq!(live(&path), [intent(1, 9), intent(3, 0), intent(3, 1)]);
+        assert!(Intents::peek(&path, &around).unwrap());
+        intents.clear().unwrap();
+        assert_eq!(live(&path), []);
+        intents.declare(2, 0, 1).unwrap();
+        assert_eq!(live(&path), [intent(2, 0)], "those of the generation before are void");
+        assert_eq!(Intent::length(7, 5).as_length(), Some((7, 5)));
+        assert_eq!(Intent::EVERYTHING.as_length(), None);
+        assert_eq!(intent(7, 5).as_length(), None);
+    }
+
+    #[test]
+    fn half_a_record_is_none_and_half_a_header_loses_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("intents");
+        let around = Surroundings::default();
+        let mut intents = Intents::open(&path, &around).unwrap();
+        intents.declare(0, 0, 1).unwrap();
+        intents.declare(1, 0, 1).unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let mut torn = whole.clone();
+        torn[2 * RECORD_BYTES + 9] ^= 1;
+        std::fs::write(&path, &torn).unwrap();
+        assert_eq!(live(&path), [intent(0, 0)]);
+        let mut torn = whole.clone();
+        torn[20] ^= 1;
+        std::fs::write(&path, &torn).unwrap();
+        assert_eq!(live(&path), [intent(0, 0), intent(1, 0)]);
+        std::fs::write(&path, &whole[..500]).unwrap();
+        assert_eq!(live(&path), [], "a file that was never finished");
+    }
+}

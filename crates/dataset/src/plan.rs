@@ -1,6 +1,6 @@
 //! Where everything lies at present, and how it gets from one place to another.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use drepl::Definition;
@@ -184,6 +184,8 @@ pub(crate) struct Plan {
     /// The bytes of the view of the lengths.
     pub(crate) stored: Vec<u8>,
     pub(crate) lengths: Lengths,
+    /// The definition, for messages.
+    path: PathBuf,
     views: Vec<Placement>,
     replicas: Vec<Placement>,
     /// By view: how it was read last, and from which replicas.
@@ -221,7 +223,8 @@ impl Plan {
         let reads = views.iter().map(|_| Mutex::default()).collect();
         let writes = views.iter().map(|_| OnceLock::new()).collect();
         let to_lengths = views.iter().map(|_| OnceLock::new()).collect();
-        Ok(Self { stored, lengths, views, replicas, reads, writes, to_lengths })
+        let path = path.to_path_buf();
+        Ok(Self { stored, lengths, path, views, replicas, reads, writes, to_lengths })
     }
 
     /// The bytes of a view.
@@ -259,7 +262,7 @@ impl Plan {
         let placements: Vec<&Placement> =
             sources.iter().map(|source| &self.replicas[*source]).collect();
         Conversion::read(target, &placements)
-            .map_err(|error| Error::Layout { path: "".into(), why: error.to_string() })
+            .map_err(|error| Error::Layout { path: self.path.clone(), why: error.to_string() })
     }
 
     /// Where what is written to a view goes in a replica.

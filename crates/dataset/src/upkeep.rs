@@ -294,16 +294,28 @@ impl Shared {
     }
 }
 
+impl Dataset {
+    /// Brings every replica up to date, makes all of it durable, and notes that all was done: what
+    /// dropping it does, too, for those who wish to hear of errors.
+    ///
+    /// # Errors
+    /// When something that was written may be lost, or cannot be noted.
+    pub fn close(&self) -> Result<()> {
+        let mut writing = self.shared.writing();
+        if writing.last.is_some() {
+            self.shared.settle(&mut writing)?;
+        }
+        if std::mem::take(&mut writing.is_unstamped) {
+            self.shared.stamp()?;
+        }
+        Ok(())
+    }
+}
+
 impl Drop for Dataset {
     fn drop(&mut self) {
-        {
-            let mut writing = self.shared.writing();
-            // Who cares for errors has called `sync`; the intents stay where it fails.
-            let is_settled = writing.last.is_none() || self.shared.settle(&mut writing).is_ok();
-            if is_settled && writing.is_unstamped {
-                let _ = self.shared.stamp();
-            }
-        }
+        // Where it fails, the intents stay, and the next opening does it.
+        let _ = self.close();
         self.shared.queue.close();
         if let Some(worker) = self.worker.take() {
             let _ = worker.join();

@@ -3,6 +3,9 @@
 //! Files are there because the definition says so, and have the size that it gives them. So nothing
 //! can be created, removed or renamed (`EPERM`), and a file is cut to nothing, or to its size, by
 //! leaving it as it is: programs that begin to write a file anew do so by `O_TRUNC`.
+//!
+//! The conformance suite of stores is not for it, since its checks begin by creating files; what of
+//! its promises holds here is tested with views.
 
 mod directory;
 mod view;

@@ -123,6 +123,8 @@ def programs_see_the_layout_they_like(house):
             hold(str(len(expected["b"])) in done.stdout, done.stdout)
             hold(not differences(house, service.uri, expected), how, replicas, differences(house, service.uri, expected))
         hold(service.stop(), "it had to be killed")
+        done = house.cli("layout", "status", house.scratch / "dataset" / "points.drepl")
+        hold(done.returncode == 0 and "not closed" not in done.stdout, done.stdout, done.stderr)
         stored = {"aos": "r1", "soa": "r2", "b": "r3"} if len(replicas) > 1 else {replicas[0].split()[-2]: "r1"}
         for view, name in stored.items():
             data = (house.scratch / "dataset" / name).read_bytes()
