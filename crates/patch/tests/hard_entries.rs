@@ -476,7 +476,9 @@ fn a_changed_entry_is_left_alone_and_the_others_are_patched() {
             patcher.install("changed", target(hard_five, None), other as *const u8).unwrap();
             patcher.install("kept", target(hard_target, None), other as *const u8).unwrap();
             let page = (hard_five as *const () as usize & !4095) as *mut libc::c_void;
-            assert_eq!(libc::mprotect(page, 8192, libc::PROT_READ | libc::PROT_WRITE), 0);
+            // Executable all the while: other threads may be running what else is on these pages.
+            let all = libc::PROT_READ | libc::PROT_WRITE | libc::PROT_EXEC;
+            assert_eq!(libc::mprotect(page, 8192, all), 0);
             *(hard_five as *mut u8).add(3) = 6; // lea rax, [rdi + 6]
             assert_eq!(libc::mprotect(page, 8192, libc::PROT_READ | libc::PROT_EXEC), 0);
             let failures = patcher.commit();

@@ -71,13 +71,13 @@ Examples:
   sluice layout import particle.h --struct Particle --shape 1000000 --file dump.bin > dump.drepl
   sluice layout import --numpy \"[('a', '<f4'), ('v', '<f8', (3,))]\" --shape 1000 --file run.bin > run.drepl
 ")]
-#[group(id = "source", required = true)]
+#[group(id = "described", required = true)]
 pub(crate) struct Import {
     /// A .npy, HDF5 or netCDF-4 file, or a C text
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, group = "source")]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath, group = "described")]
     pub(crate) source: Option<PathBuf>,
     /// A dtype of numpy, as `dtype.descr` prints it
-    #[arg(long, value_name = "DTYPE", group = "source")]
+    #[arg(long, value_name = "DTYPE", group = "described")]
     pub(crate) numpy: Option<String>,
     /// Which struct of a C text; the last one if not given
     #[arg(long, value_name = "NAME", conflicts_with = "numpy")]
