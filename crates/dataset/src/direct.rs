@@ -28,7 +28,7 @@ impl Dataset {
         let plan = self.shared.plan();
         let size = plan.size(view);
         self.shared.current().into_iter().find_map(|(replica, files)| {
-            if plan.sizes(replica) != [size] {
+            if plan.sizes(replica) != [size] || !files.get(0).is_raw() {
                 return None;
             }
             let conversion = plan.read(view, &[replica]).ok()?;

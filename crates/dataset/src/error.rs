@@ -152,6 +152,9 @@ pub enum Error {
         /// What is not possible.
         what: &'static str,
     },
+    /// A replica that is an HDF5 file cannot be used.
+    #[error(transparent)]
+    Hdf5(#[from] hdf::Error),
     /// There is no such replica.
     #[error("the definition has no replica `{name}`; it has {has}")]
     NoSuchReplica {
@@ -222,6 +225,9 @@ impl Error {
             Self::InUse { .. } => Errno::EBUSY,
             Self::Unsupported { .. } => Errno::EOPNOTSUPP,
             Self::Interrupted => Errno::EINTR,
+            Self::Hdf5(hdf::Error::System { source, .. }) => {
+                source.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+            }
             Self::Size { .. }
             | Self::NotAFile { .. }
             | Self::SameFile { .. }
@@ -229,6 +235,7 @@ impl Error {
             | Self::Changed { .. }
             | Self::Differs { .. }
             | Self::Unheld { .. }
+            | Self::Hdf5(_)
             | Self::Lost { .. } => Errno::EIO,
         }
     }

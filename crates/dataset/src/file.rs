@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use hdf::{HdfFile, Schema};
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -57,6 +58,8 @@ pub(crate) struct File {
     fd: OwnedFd,
     path: PathBuf,
     around: Surroundings,
+    /// Where the bytes are that offsets mean; none: in the file, at these offsets.
+    hdf5: Option<HdfFile>,
 }
 
 /// What makes a file itself on this machine: device and inode.
@@ -73,7 +76,7 @@ impl File {
     /// As open(2).
     pub(crate) fn open(path: &Path, around: &Surroundings) -> Result<Option<Self>> {
         match rustix::fs::open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty()) {
-            Ok(fd) => Ok(Some(Self { fd, path: path.to_path_buf(), around: around.clone() })),
+            Ok(fd) => Ok(Some(Self::of(fd, path, around))),
             Err(Errno::NOENT) => Ok(None),
             Err(errno) => Err(Error::file("open", path, errno)),
         }
@@ -87,7 +90,40 @@ impl File {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let mode = Mode::from_raw_mode(0o666);
         let fd = around.change("open", path, || rustix::fs::open(path, flags, mode))?;
-        Ok(Self { fd, path: path.to_path_buf(), around: around.clone() })
+        Ok(Self::of(fd, path, around))
+    }
+
+    fn of(fd: OwnedFd, path: &Path, around: &Surroundings) -> Self {
+        Self { fd, path: path.to_path_buf(), around: around.clone(), hdf5: None }
+    }
+
+    /// The HDF5 file that this is, of which the datasets of a schema are used.
+    ///
+    /// # Errors
+    /// When it is none, or holds other datasets.
+    pub(crate) fn into_hdf5(mut self, schema: &Schema) -> Result<Self> {
+        self.hdf5 = Some(HdfFile::open(&self.path, schema, true)?);
+        Ok(self)
+    }
+
+    /// Makes a new HDF5 file with the datasets of a schema, all zeros.
+    ///
+    /// # Errors
+    /// As open(2), or when the schema cannot be expressed.
+    pub(crate) fn create_hdf5(path: &Path, schema: &Schema, around: &Surroundings) -> Result<Self> {
+        around.change("open", path, || Ok(()))?;
+        let made = HdfFile::create(path, schema)?;
+        let flags = OFlags::RDWR | OFlags::CLOEXEC;
+        let fd = rustix::fs::open(path, flags, Mode::empty());
+        let fd = fd.map_err(|errno| Error::file("open", path, errno))?;
+        let mut file = Self::of(fd, path, around);
+        file.hdf5 = Some(made);
+        Ok(file)
+    }
+
+    /// Whether offsets are those of the file.
+    pub(crate) fn is_raw(&self) -> bool {
+        self.hdf5.is_none()
     }
 
     pub(crate) fn path(&self) -> &Path {
@@ -130,8 +166,11 @@ impl File {
         Ok(Identity { device: found.st_dev, inode: found.st_ino })
     }
 
-    /// Its size in bytes.
+    /// Its size in bytes: how far offsets go.
     pub(crate) fn size(&self) -> Result<u64> {
+        if let Some(hdf5) = &self.hdf5 {
+            return Ok(hdf5.schema().size());
+        }
         let found = rustix::fs::fstat(&self.fd).map_err(self.error("fstat"))?;
         Ok(found.st_size.unsigned_abs())
     }
@@ -150,6 +189,11 @@ impl File {
 
     /// Fills `buffer`. What is missing at the end is an error: a file of a dataset has its size.
     pub(crate) fn read_at(&self, mut buffer: &mut [u8], mut offset: u64) -> Result<()> {
+        if let Some(hdf5) = &self.hdf5 {
+            let judged = self.around.judge(Kind::Read, &self.path, offset, buffer.len());
+            judged.map_err(self.error("pread"))?;
+            return Ok(hdf5.read_at(buffer, offset)?);
+        }
         while !buffer.is_empty() {
             let read = self
                 .around
@@ -171,6 +215,11 @@ impl File {
 
     /// Writes all of `data`.
     pub(crate) fn write_at(&self, mut data: &[u8], mut offset: u64) -> Result<()> {
+        if let Some(hdf5) = &self.hdf5 {
+            let judged = self.around.judge(Kind::Write, &self.path, offset, data.len());
+            judged.map_err(self.error("pwrite"))?;
+            return Ok(hdf5.write_at(data, offset)?);
+        }
         while !data.is_empty() {
             let written = self
                 .around
@@ -190,10 +239,11 @@ impl File {
 
     /// Makes its data durable, and its size.
     pub(crate) fn sync(&self) -> Result<()> {
-        self.around
-            .judge(Kind::Sync, &self.path, 0, 0)
-            .and_then(|_| rustix::fs::fdatasync(&self.fd))
-            .map_err(self.error("fdatasync"))
+        self.around.judge(Kind::Sync, &self.path, 0, 0).map_err(self.error("fdatasync"))?;
+        match &self.hdf5 {
+            Some(hdf5) => Ok(hdf5.sync()?),
+            None => rustix::fs::fdatasync(&self.fd).map_err(self.error("fdatasync")),
+        }
     }
 }
 

@@ -39,6 +39,7 @@ mod file;
 mod fingerprint;
 mod flow;
 mod hash;
+mod hdf5;
 mod intents;
 mod lengths;
 mod member;

@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use std::sync::{Arc, Mutex, RwLock};
 
 use drepl::Definition;
-use drepl::definition::{Storage, Update};
+use drepl::definition::Update;
 
 use crate::copying;
 use crate::dataset::{Dataset, Shared, Writing};
@@ -71,12 +71,6 @@ impl Dataset {
     /// As there.
     pub fn with_definition(path: &Path, definition: Definition, options: &Options) -> Result<Self> {
         let model = Model::new(definition);
-        for replica in &model.definition.replicas {
-            if replica.storage == Storage::Hdf5 {
-                let what = "HDF5 files cannot be replicas yet; leave out `hdf5`";
-                return Err(Error::Unsupported { replica: replica.name.clone(), what });
-            }
-        }
         let directory = path.parent().filter(|dir| !dir.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
         let around = Surroundings { faults: options.faults.clone() };
@@ -142,7 +136,8 @@ impl Opening<'_> {
         let mut was_changed = false;
         let mut owners: BTreeMap<Identity, String> = BTreeMap::new();
         for (index, replica) in self.model.definition.replicas.iter().enumerate() {
-            let place = Place::of(&self.model.definition, replica, self.directory);
+            let place = plan.replica(index);
+            let place = Place::of(&self.model.definition, replica, self.directory, place)?;
             let layout = fingerprint::of(&self.model.definition, replica);
             let look = self.look(&place, index, layout, &known, &plan)?;
             let mut condition = Condition::Fresh;
@@ -238,7 +233,12 @@ impl Opening<'_> {
                 Ok(Look::Stale(reason.clone()))
             }
             Some(Known { layout: was, condition: Condition::Fresh, .. }) => {
-                match place.open(sizes.len(), &self.around)? {
+                let found = match place.open(sizes.len(), &self.around) {
+                    // The end came while its structure was being changed.
+                    Err(Error::Hdf5(error)) => return Ok(Look::Stale(error.to_string())),
+                    found => found?,
+                };
+                match found {
                     Found::Missing => {
                         Ok(Look::Stale(format!("{} is missing", place.path.display())))
                     }

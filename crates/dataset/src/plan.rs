@@ -10,6 +10,7 @@ use drepl::definition::{
 use layout::{Conversion, Layout, Lengths, Placement, Slab};
 
 use crate::error::{Error, Result};
+use crate::hdf5;
 
 /// A definition with its lengths made visible.
 pub(crate) struct Model {
@@ -22,7 +23,8 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Adds a view of all variables that store lengths, if there are any.
+    /// Adds a view of all variables that store lengths, if there are any, and the views that HDF5
+    /// replicas hold.
     pub(crate) fn new(mut definition: Definition) -> Self {
         let mut stored = Vec::new();
         for variable in &definition.variables {
@@ -56,6 +58,7 @@ impl Model {
                 variables,
             });
         }
+        hdf5::add_stored_views(&mut definition);
         Self { definition, shown, stored }
     }
 

@@ -8,10 +8,13 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use drepl::Definition;
-use drepl::definition::{Length, Part, Replica, Type, ViewVariable};
+use drepl::definition::{Length, Part, Replica, Storage, Type, ViewVariable};
+use hdf::Schema;
+use layout::Placement;
 
 use crate::error::{Error, Result};
 use crate::file::{File, Identity, Surroundings};
+use crate::hdf5;
 
 /// Where a replica is, and what it is made of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,6 +22,8 @@ pub(crate) struct Place {
     pub(crate) name: String,
     pub(crate) path: PathBuf,
     pub(crate) is_directory: bool,
+    /// The datasets of a replica that is an HDF5 file.
+    pub(crate) schema: Option<Schema>,
 }
 
 /// The open files of a replica, in order.
@@ -35,12 +40,22 @@ pub(crate) enum Found {
 }
 
 impl Place {
-    pub(crate) fn of(definition: &Definition, replica: &Replica, directory: &Path) -> Self {
-        Self {
+    pub(crate) fn of(
+        definition: &Definition,
+        replica: &Replica,
+        directory: &Path,
+        placement: &Placement,
+    ) -> Result<Self> {
+        let schema = match replica.storage {
+            Storage::Raw => None,
+            Storage::Hdf5 => Some(hdf5::schema(definition, replica, placement)?),
+        };
+        Ok(Self {
             name: replica.name.clone(),
             path: directory.join(&replica.name),
             is_directory: is_variable(definition, replica),
-        }
+            schema,
+        })
     }
 
     fn unfinished(&self) -> PathBuf {
@@ -84,7 +99,10 @@ impl Place {
                 return Err(wrong(&path));
             }
             file.lock()?;
-            list.push(file);
+            list.push(match &self.schema {
+                Some(schema) => file.into_hdf5(schema)?,
+                None => file,
+            });
         }
         Ok(Found::Files(Files { list }))
     }
@@ -99,10 +117,20 @@ impl Place {
         }
         let mut list = Vec::with_capacity(sizes.len());
         for (number, size) in sizes.iter().enumerate() {
-            let file = File::create(&self.file(&base, number), around)?;
-            file.lock()?;
-            file.set_size(*size)?;
-            list.push(file);
+            let path = self.file(&base, number);
+            list.push(match &self.schema {
+                Some(schema) => {
+                    let file = File::create_hdf5(&path, schema, around)?;
+                    file.lock()?;
+                    file
+                }
+                None => {
+                    let file = File::create(&path, around)?;
+                    file.lock()?;
+                    file.set_size(*size)?;
+                    file
+                }
+            });
         }
         Ok(Files { list })
     }

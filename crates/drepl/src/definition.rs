@@ -231,6 +231,36 @@ pub enum Part {
     },
 }
 
+impl Part {
+    /// The type of what it takes of `kind`, in the order of the view; around a record, that of what is between
+    /// the markers. `None` if it does not fit, which a definition that was checked does not have.
+    pub fn taken(&self, kind: &Type) -> Option<Type> {
+        match (self, kind) {
+            (Part::Whole, kind) => Some(kind.clone()),
+            (Part::Record { part, .. }, kind) => part.taken(kind),
+            (Part::Fields(parts), Type::Struct(fields)) => {
+                let taken = parts.iter().map(|part| {
+                    let field = fields.get(part.field)?;
+                    let kind = part.part.taken(&field.kind)?;
+                    Some(Field { name: field.name.clone(), kind })
+                });
+                Some(Type::Struct(taken.collect::<Option<_>>()?))
+            }
+            (Part::Member { field, part }, Type::Struct(fields)) => {
+                part.taken(&fields.get(*field)?.kind)
+            }
+            (Part::Slice(slice), Type::Array(array)) => {
+                let element = slice.element.taken(&array.element)?;
+                if slice.lengths.is_empty() {
+                    return Some(element);
+                }
+                Some(Type::Array(Arc::new(Array { lengths: slice.lengths.clone(), element })))
+            }
+            (Part::Fields(_) | Part::Member { .. } | Part::Slice(_), _) => None,
+        }
+    }
+}
+
 /// A field of a substruct.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PartField {

@@ -14,7 +14,7 @@ use drepl::definition::{ByteOrder, Order, Scalar, Type};
 use layout::{Layout, Lengths};
 
 use crate::error::{Error, Result};
-use crate::shape::{Fields, array, bytes, lengths, size, taken};
+use crate::shape::{Fields, array, bytes, lengths, lying, size};
 use crate::{Place, single};
 use token::{Kind, Token};
 
@@ -156,10 +156,10 @@ impl Reader<'_> {
                 break;
             }
         }
-        if let [name] = words.as_slice() {
-            if let Some(known) = self.structs.get(name) {
-                return Ok(known.clone());
-            }
+        if let [name] = words.as_slice()
+            && let Some(known) = self.structs.get(name)
+        {
+            return Ok(known.clone());
         }
         words.sort_unstable();
         match scalar(&words.iter().map(String::as_str).collect::<Vec<_>>()) {
@@ -321,7 +321,7 @@ pub fn export(definition: &Definition, view: usize) -> Result<String> {
     for placed in placement.variables() {
         let variable = &view.variables[placed.variable];
         let source = &definition.variables[variable.source];
-        let kind = taken(&source.kind, &variable.part, &variable.name)?;
+        let kind = lying(&source.kind, &variable.part, &variable.name)?;
         let mut writer = Writer { order: view.order, structs: String::new() };
         let (base, shape) = writer.declared(&kind, &variable.name, &variable.name)?;
         let _ = writeln!(text, "\n{}typedef {base} {}_t{shape};", writer.structs, variable.name);

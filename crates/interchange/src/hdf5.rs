@@ -43,7 +43,7 @@ pub fn import(path: &Path, file: &str) -> Result<Imported> {
         let mut held = Vec::new();
         for dataset in datasets {
             let name = dataset.path.rsplit('/').next().unwrap_or_default();
-            let kind = match of_element(&dataset.element, &dataset.path) {
+            let kind = match of_element(&dataset.element) {
                 Ok(kind) if dataset.shape.is_empty() => kind,
                 Ok(_) if dataset.shape.contains(&0) => {
                     left_out.push((dataset.path.clone(), "it is empty".to_owned()));
@@ -96,15 +96,15 @@ fn unused(variables: &[Variable], wanted: &str) -> String {
     }
 }
 
-fn of_element(element: &Element, what: &str) -> Result<Type> {
+fn of_element(element: &Element) -> Result<Type> {
     Ok(match element {
         Element::Number(number) => Type::Scalar(of_number(*number)),
         Element::Text(size) => bytes(*size),
-        Element::Array { shape, element } => array(shape.clone(), of_element(element, what)?),
+        Element::Array { shape, element } => array(shape.clone(), of_element(element)?),
         Element::Compound { members, size } => {
             let mut fields = Fields::new();
             for member in members {
-                fields.push(&member.name, of_element(&member.element, what)?, member.offset)?;
+                fields.push(&member.name, of_element(&member.element)?, member.offset)?;
             }
             fields.finish(*size)
         }

@@ -14,7 +14,7 @@ use drepl::definition::{ByteOrder, Field, Order, Scalar, Type, View};
 use layout::{Layout, Lengths};
 
 use crate::error::{Error, Result};
-use crate::shape::{Fields, array, bytes, lengths, taken};
+use crate::shape::{Fields, array, bytes, lengths, lying};
 use crate::{Place, single};
 use literal::Literal;
 
@@ -275,7 +275,7 @@ pub fn export(definition: &Definition, view: usize) -> Result<String> {
     for placed in placement.variables() {
         let variable = &view.variables[placed.variable];
         let source = &definition.variables[variable.source];
-        let mut kind = taken(&source.kind, &variable.part, &variable.name)?;
+        let mut kind = lying(&source.kind, &variable.part, &variable.name)?;
         let mut shape = Vec::new();
         if let Type::Array(outer) = &kind {
             shape = lengths(outer, &variable.name)?;

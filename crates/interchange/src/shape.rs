@@ -6,41 +6,27 @@ use drepl::definition::{Array, Field, Length, Marker, Part, Scalar, Type};
 
 use crate::error::{Error, Result};
 
-/// The type of what `part` takes of `kind`, in the order of the view.
-pub(crate) fn taken(kind: &Type, part: &Part, what: &str) -> Result<Type> {
-    match (part, kind) {
-        (Part::Whole, kind) => Ok(kind.clone()),
-        (Part::Fields(parts), Type::Struct(fields)) => {
-            let taken = parts.iter().map(|part| {
-                let field = &fields[part.field];
-                let kind = taken(&field.kind, &part.part, what)?;
-                Ok(Field { name: field.name.clone(), kind })
-            });
-            Ok(Type::Struct(taken.collect::<Result<_>>()?))
-        }
-        (Part::Member { field, part }, Type::Struct(fields)) => {
-            taken(&fields[*field].kind, part, what)
-        }
-        (Part::Slice(slice), Type::Array(array)) => {
-            let element = taken(&array.element, &slice.element, what)?;
-            if slice.lengths.is_empty() {
-                return Ok(element);
-            }
-            Ok(Type::Array(Arc::new(Array { lengths: slice.lengths.clone(), element })))
-        }
-        (Part::Record { marker, part }, kind) => {
-            let scalar = match marker {
-                Marker::Four => Scalar::Int32,
-                Marker::Eight => Scalar::Int64,
-            };
-            let mark = |name: &str| Field { name: name.to_owned(), kind: Type::Scalar(scalar) };
-            let data = Field { name: "data".to_owned(), kind: taken(kind, part, what)? };
-            Ok(Type::Struct(vec![mark("_begin"), data, mark("_end")].into()))
-        }
-        (Part::Fields(_) | Part::Member { .. } | Part::Slice(_), _) => {
-            Err(Error::inexpressible(what, "what it takes does not fit the type of the dataset"))
-        }
+/// The type of a variable of a view, as it lies in the view's file: with the markers of the records
+/// in it.
+pub(crate) fn lying(kind: &Type, part: &Part, what: &str) -> Result<Type> {
+    if let Part::Slice(slice) = part
+        && let Type::Array(array) = kind
+        && !slice.lengths.is_empty()
+    {
+        let element = lying(&array.element, &slice.element, what)?;
+        return Ok(Type::Array(Arc::new(Array { lengths: slice.lengths.clone(), element })));
     }
+    let Part::Record { marker, part } = part else {
+        let misfit = || Error::inexpressible(what, "what it takes does not fit the dataset");
+        return part.taken(kind).ok_or_else(misfit);
+    };
+    let scalar = match marker {
+        Marker::Four => Scalar::Int32,
+        Marker::Eight => Scalar::Int64,
+    };
+    let mark = |name: &str| Field { name: name.to_owned(), kind: Type::Scalar(scalar) };
+    let data = Field { name: "data".to_owned(), kind: lying(kind, part, what)? };
+    Ok(Type::Struct(vec![mark("_begin"), data, mark("_end")].into()))
 }
 
 /// The bytes of a type without any alignment, as views and both tools have it in a struct.

@@ -316,3 +316,112 @@ end program
     record = lambda data: struct.pack("<i", len(data)) + data + struct.pack("<i", len(data))
     wrong = differences(house, service.uri, {"plain": a + k, "k": k, "f": record(a) + record(k)})
     hold(not wrong, wrong)
+
+
+STL = """
+dataset {
+    const N = %d
+    type Vector struct { x, y, z float32 }
+    type Triangle struct { normal Vector; corner [3]Vector; attribute uint16 }
+    var title [80]uint8
+    var count uint32
+    var triangles [N]Triangle
+}
+view "mesh.stl" packed { var title = title; var count = count; var triangles = triangles }
+view normals { var x[i] = triangles[i].normal.x; var y[i] = triangles[i].normal.y; var z[i] = triangles[i].normal.z }
+view parts { var normal[i] = triangles[i].normal; var corner[i] = triangles[i].corner }
+replica "stored.stl" complete { view "mesh.stl" }
+replica "mesh.h5" hdf5 {
+    view "mesh.stl" group "/"
+    view normals
+}
+replica "small.h5" on-close hdf5 {
+    view parts group "/mesh" split deflate 6
+}
+"""
+
+READ_HDF5 = """
+import sys
+import h5py, numpy
+directory, n = sys.argv[1], int(sys.argv[2])
+triangle = numpy.dtype([("normal", "<f4", 3), ("corner", "<f4", (3, 3)), ("attribute", "<u2")])
+stl = numpy.fromfile(directory + "/given.stl", triangle, offset=84)
+assert len(stl) == n
+with h5py.File(directory + "/dataset/mesh.h5") as file:
+    assert file["count"][()] == n
+    assert bytes(file["title"][:]) == open(directory + "/given.stl", "rb").read(80)
+    found = file["triangles"]
+    assert found.dtype.names == ("normal", "corner", "attribute"), found.dtype
+    assert (found["attribute"] == stl["attribute"]).all()
+    assert (found["normal"]["y"] == stl["normal"][:, 1]).all()
+    assert (file["normals/z"][:] == stl["normal"][:, 2]).all()
+with h5py.File(directory + "/dataset/small.h5") as file:
+    assert file["mesh/normal/x"].compression == "gzip"
+    assert (file["mesh/normal/x"][:] == stl["normal"][:, 0]).all()
+    assert (file["mesh/corner"]["z"] == stl["corner"][:, :, 2]).all()
+print("equal")
+"""
+
+MAKE_HDF5 = """
+import sys
+import h5py, numpy
+with h5py.File(sys.argv[1], "w") as file:
+    file["time"] = 1.5
+    file["run/density"] = numpy.arange(24, dtype="<f8").reshape(4, 6)
+    file["run/big"] = numpy.arange(12, dtype=">i4")
+    file.create_dataset("run/packed", data=numpy.arange(1000, dtype="<i8"), chunks=(100,), compression="gzip")
+    file["run/names"] = numpy.array([b"one", b"two"], dtype="S5")
+    file["run/words"] = ["of", "variable length"]
+"""
+
+
+def system_python():
+    """The Python that has the system's h5py."""
+    if subprocess.run(["/usr/bin/python3", "-c", "import h5py, numpy"], capture_output=True).returncode:
+        raise Skip("the system's Python has no h5py")
+    return "/usr/bin/python3"
+
+
+@scenario
+def an_old_format_comes_out_as_hdf5(house):
+    """A binary STL is written as ever; numpy reads structure of arrays, h5py a table and compressed columns."""
+    python, n = system_python(), 5000
+    path = define(house, [], STL % n)
+    numbers = random.Random(5)
+    body = b"".join(struct.pack("<12fH", *(numbers.randrange(1 << 20) / 8 for _ in range(12)), i) for i in range(n))
+    given = house.scratch / "given.stl"
+    given.write_bytes(b"solid of triangles".ljust(80) + struct.pack("<I", n) + body)
+    service = serve(house, path)
+    done = house.run(f"{service.uri}/p", f"cp {given} /far/mesh.stl && cmp {given} /far/mesh.stl && cat /far/normals")
+    hold(done.returncode == 0, done.stderr)
+    column = [struct.unpack_from("<3f", body, 50 * i) for i in range(n)]
+    expected = b"".join(struct.pack(f"<{n}f", *(normal[k] for normal in column)) for k in range(3))
+    hold(not differences(house, service.uri, {"normals": expected}), "normals differ")
+    hold(service.stop(), "it had to be killed")
+    hold((path.parent / "stored.stl").read_bytes() == given.read_bytes(), "the STL that is stored differs")
+    read = subprocess.run([python, "-c", READ_HDF5, house.scratch, str(n)], timeout=60, capture_output=True, text=True)
+    hold(read.stdout == "equal\n", read.stderr)
+
+
+@scenario
+def an_hdf5_file_appears_as_raw_views(house):
+    """`sluice layout import` takes over a file of h5py's; plain programs read and write its datasets."""
+    python = system_python()
+    path = define(house, [], "")
+    file = path.parent / "run.h5"
+    subprocess.run([python, "-c", MAKE_HDF5, file], check=True, timeout=60)
+    made = house.cli("layout", "import", file)
+    hold(made.returncode == 0 and "/run/words is left out: " in made.stderr, made.stderr)
+    views = "view wanted bigendian { var density [i,j] = run_density[j,i] }\nview big { var big = run_big }\n"
+    path.write_text(made.stdout + views)
+    service = serve(house, path)
+    transposed = struct.pack(">24d", *(float(6 * i + j) for j in range(6) for i in range(4)))
+    expected = {"wanted": transposed, "big": struct.pack("<12i", *range(12))}
+    hold(not differences(house, service.uri, expected), differences(house, service.uri, expected))
+    (house.local / "new").write_bytes(struct.pack("<2i", 70, 80))
+    done = house.run(f"{service.uri}/p", "dd if=new of=/far/big bs=4 seek=3 conv=notrunc status=none")
+    hold(done.returncode == 0, done.stderr)
+    hold(service.stop(), "it had to be killed")
+    read = "import h5py, sys; f = h5py.File(sys.argv[1]); print(list(f['run/big'][:6]), f['run/names'][1], f['run/packed'][999])"
+    found = subprocess.run([python, "-c", read, file], timeout=60, capture_output=True, text=True)
+    hold(found.stdout == "[0, 1, 2, 70, 80, 5] b'two' 999\n", found.stdout, found.stderr)

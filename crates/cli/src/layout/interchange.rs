@@ -20,7 +20,7 @@ pub(crate) fn import(args: &Import) -> Result<ExitCode> {
     if !drepl::is_name(&args.name) {
         bail!("--name {}: letters, digits and _, no digit first", args.name);
     }
-    let named = args.source.as_deref().map(|source| file_name(source)).transpose()?;
+    let named = args.source.as_deref().map(file_name).transpose()?;
     let place = |file: Option<String>| Place {
         name: args.name.clone(),
         file: args.file.clone().or(file).unwrap_or_else(|| format!("{}.bin", args.name)),

@@ -38,10 +38,9 @@ pub(super) fn cut(text: &str) -> Result<Text> {
             let mut words = directive.unwrap_or_default().split_whitespace();
             if let (Some("define"), Some(name), Some(value), None) =
                 (words.next(), words.next(), words.next(), words.next())
+                && let Some(value) = number(value)
             {
-                if let Some(value) = number(value) {
-                    found.constants.insert(name.to_owned(), value);
-                }
+                found.constants.insert(name.to_owned(), value);
             }
             continue;
         }

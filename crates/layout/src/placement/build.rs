@@ -83,7 +83,11 @@ impl<'a> Builder<'a> {
         builder.add_all()?;
         if replica.complete {
             let missing = remainder::missing(&builder)?;
-            builder.begin()?;
+            // Nothing is added to a file that has everything: it is what its views are. Where sizes
+            // vary, the number of files must not.
+            if builder.cut || !missing.is_empty() {
+                builder.begin()?;
+            }
             for piece in missing {
                 builder.remainder(piece)?;
             }
