@@ -101,7 +101,14 @@ impl Mounted {
     /// # Errors
     /// When the kernel's requests could not be read.
     pub fn wait(self) -> Result<()> {
-        self.session.join().map_err(|source| Error::Conversation { source })
+        let dir = self.point.dir;
+        match self.session.join() {
+            // One of several readers may be told otherwise than by ENODEV that the mount is gone.
+            Err(source) if mounts::standing(&dir) == Standing::Ours => {
+                Err(Error::Conversation { source })
+            }
+            _ => Ok(()),
+        }
     }
 }
 
