@@ -1,6 +1,7 @@
 //! `sluice layout`: definitions of datasets, views and replicas.
 
 mod check;
+mod explain;
 mod files;
 mod fmt;
 mod interchange;
@@ -19,6 +20,7 @@ pub(crate) fn layout(command: &Layout) -> Result<ExitCode> {
         Layout::Fmt(args) => fmt::fmt(args),
         Layout::Status(args) => status::status(args),
         Layout::Rebuild(args) => rebuild::rebuild(args),
+        Layout::Explain(args) => explain::explain(args),
         Layout::Import(args) => interchange::import(args),
         Layout::Export(args) => interchange::export(args),
     }

@@ -34,6 +34,7 @@ mod dataset;
 pub mod definition;
 mod direct;
 mod error;
+mod explain;
 mod faults;
 mod file;
 mod fingerprint;
@@ -56,6 +57,7 @@ mod views;
 
 pub use dataset::Dataset;
 pub use error::{Error, Result};
+pub use explain::{Explanation, VariablePlace, ViewPlace};
 pub use faults::{Call, Faults, Kind, Verdict};
 pub(crate) use flow::WINDOW_BYTES;
 pub use notice::{Notice, Tell};

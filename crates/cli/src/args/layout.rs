@@ -12,6 +12,7 @@ pub(crate) enum Layout {
     Fmt(Fmt),
     Status(Status),
     Rebuild(Rebuild),
+    Explain(Explain),
     Import(Import),
     Export(Export),
 }
@@ -56,6 +57,26 @@ pub(crate) struct Fmt {
     /// Definitions in the DRepl language; - is standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<OsString>,
+}
+
+/// Say where everything lies, and what reading it costs
+///
+/// For each variable of each view: its offset and size in the view's file, the replicas that serve it, and how many bytes
+/// of them a read touches for each byte that is wanted. Only the definition is read; arrays of variable size count as
+/// empty.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice layout explain points.drepl
+  sluice layout explain --json points.drepl | jq '.views[] | select(.name == \"b\")'
+")]
+pub(crate) struct Explain {
+    /// A definition in the DRepl language
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// One JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Make a definition of what another tool describes
