@@ -102,6 +102,11 @@ fn split_up(kind: &Type, part: &Part) -> Option<Vec<(String, Part)>> {
             };
             Some(parts.iter().map(member).collect())
         }
+        (Type::Struct(fields), Part::Member { field, part }) => {
+            let inner = split_up(&fields[*field].kind, part)?;
+            let around = |part| Part::Member { field: *field, part: Box::new(part) };
+            Some(inner.into_iter().map(|(name, part)| (name, around(part))).collect())
+        }
         (Type::Array(array), Part::Whole) => {
             let dimensions = 0..array.lengths.len();
             let running =

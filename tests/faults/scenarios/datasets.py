@@ -358,7 +358,7 @@ with h5py.File(directory + "/dataset/mesh.h5") as file:
 with h5py.File(directory + "/dataset/small.h5") as file:
     assert file["mesh/normal/x"].compression == "gzip"
     assert (file["mesh/normal/x"][:] == stl["normal"][:, 0]).all()
-    assert (file["mesh/corner"]["z"] == stl["corner"][:, :, 2]).all()
+    assert (file["mesh/corner/z"][:] == stl["corner"][:, :, 2]).all()
 print("equal")
 """
 
