@@ -385,6 +385,9 @@ CHECKS = {
     "python": lambda scene: check_small(scene, "python"),
 } | job.CHECKS
 
+# Checks of jobs that the distribution's libraries pass in every run, and the wheels' only where there is time.
+LONG = {"job-commands", "job-programs", "job-c", "job-mpifh", "job-f08"}
+
 
 def perform(name, function, scene):
     start = time.monotonic()
@@ -406,6 +409,7 @@ def main():
     parser.add_argument("--only", action="append", default=[], metavar="REGEX",
                         help="checks whose name `LIBRARY CHECK` matches")
     parser.add_argument("--no-wheels", action="store_true", help="the distribution's libraries only")
+    parser.add_argument("--full", action="store_true", help="also the long checks of jobs with the wheels' libraries")
     parser.add_argument("--keep", action="store_true", help="keep the scratch directory")
     options = parser.parse_args()
 
@@ -432,7 +436,10 @@ def main():
             name = f"{library.name} {check}"
             if options.only and not any(re.search(pattern, name) for pattern in options.only):
                 continue
-            results.append(perform(name, function, scene))
+            if check in LONG and library.name.startswith("wheel-") and not (options.full or options.only):
+                results.append(report.Result(name, "skipped", 0.0, ["long: with --full"], library.name))
+            else:
+                results.append(perform(name, function, scene))
             report.print_line(results[-1])
     if options.keep:
         print(f"kept: {scratch}")
