@@ -21,24 +21,15 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
 from house import places, report  # noqa: E402
+from house.checking import Failed, Skip, run, tool, want  # noqa: E402
 from house.services import Service  # noqa: E402
 
-# Nothing here takes longer than seconds; a hang is a failure.
-SECONDS_MAX = 60
 # The machine boots and works without hardware help.
 MACHINE_SECONDS_MAX = 600
 
 UNPFS_VERSION = "0.13.0"
 
 CHECKS = []
-
-
-class Skip(Exception):
-    """A tool is missing; the text says which."""
-
-
-class Failed(Exception):
-    """What was expected and what came."""
 
 
 class ServerCrashed(Exception):
@@ -48,31 +39,6 @@ class ServerCrashed(Exception):
 def check(function):
     CHECKS.append(function)
     return function
-
-
-def want(condition, text):
-    if not condition:
-        raise Failed(text)
-
-
-def tool(name):
-    path = shutil.which(name, path=places.CASE_PATH)
-    if path is None:
-        raise Skip(f"{name} is not installed")
-    return path
-
-
-def run(*command, expect=0, seconds_max=SECONDS_MAX, **options):
-    """Runs a command and returns its output; another exit status than the expected is a failure."""
-    command = [str(word) for word in command]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=seconds_max, **options)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"{' '.join(command)}: still running after {seconds_max} s") from None
-    if expect is not None and done.returncode != expect:
-        words = (done.stderr or done.stdout).decode(errors="replace").strip()
-        raise Failed(f"{' '.join(command)}: status {done.returncode}, {words[-500:]}")
-    return done
 
 
 class Scene:

@@ -21,7 +21,8 @@ sys.path.insert(0, str(HERE.parent))
 
 from house import mounts, places, report  # noqa: E402
 from house.services import ServiceFailed  # noqa: E402
-from mount.scene import CHECKS, Failed, Scene, Skip  # noqa: E402
+from house.checking import Failed, Skip  # noqa: E402
+from mount.scene import CHECKS, Scene  # noqa: E402
 
 
 def main():

@@ -3,56 +3,19 @@
 import contextlib
 import os
 import pathlib
-import shutil
-import subprocess
 
-from house import places
+from house.checking import run
 from house.mounts import Mount
 from house.services import Service
 
-# Nothing here takes longer than seconds; a hang is a failure.
-SECONDS_MAX = 60
 PYTHON = "/usr/bin/python3"
 
 CHECKS = []
 
 
-class Skip(Exception):
-    """Something is missing; the text says what."""
-
-
-class Failed(Exception):
-    """What was expected and what came."""
-
-
 def check(function):
     CHECKS.append(function)
     return function
-
-
-def want(condition, text):
-    if not condition:
-        raise Failed(text)
-
-
-def tool(name):
-    path = shutil.which(name, path=places.CASE_PATH)
-    if path is None:
-        raise Skip(f"{name} is not installed")
-    return path
-
-
-def run(*command, expect=0, seconds_max=SECONDS_MAX, **options):
-    """Runs a command and returns what it did; another exit status than the expected is a failure."""
-    command = [str(word) for word in command]
-    try:
-        done = subprocess.run(command, capture_output=True, timeout=seconds_max, **options)
-    except subprocess.TimeoutExpired:
-        raise Failed(f"{' '.join(command)[:200]}: still running after {seconds_max} s") from None
-    if expect is not None and done.returncode != expect:
-        words = (done.stderr or done.stdout).decode(errors="replace").strip()
-        raise Failed(f"{' '.join(command)[:200]}: status {done.returncode}, {words[-500:]}")
-    return done
 
 
 def python(script, *arguments, **options):

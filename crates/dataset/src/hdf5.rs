@@ -10,7 +10,7 @@ use drepl::definition::{
     Array, ByteOrder, Length, Order, Part, Placing, Replica, ReplicaView, Scalar, Slice, Storage,
     Type, Update, View, ViewVariable,
 };
-use hdf::{Dataset, Element, Member, Number, Schema};
+use hdf::{Dataset, Element, Member, Schema};
 use layout::Placement;
 
 use crate::error::{Error, Result};
@@ -201,9 +201,9 @@ fn shape(array: &Array, order: Order) -> Option<Vec<u64>> {
 
 fn element(kind: &Type, order: Order) -> Option<Element> {
     Some(match kind {
-        Type::Scalar(scalar) => Element::Number(number(*scalar)),
+        Type::Scalar(scalar) => Element::Number(*scalar),
         Type::Text { capacity } => {
-            let length = Element::Number(Number::Int16);
+            let length = Element::Number(Scalar::Int16);
             let text = Element::Text(u64::from(*capacity));
             compound([("length", length), ("text", text)].into_iter())
         }
@@ -228,21 +228,6 @@ fn compound<'a>(members: impl Iterator<Item = (&'a str, Element)>) -> Element {
     });
     let members = members.collect();
     Element::Compound { members, size }
-}
-
-fn number(scalar: Scalar) -> Number {
-    match scalar {
-        Scalar::Int8 => Number::Int8,
-        Scalar::Int16 => Number::Int16,
-        Scalar::Int32 => Number::Int32,
-        Scalar::Int64 => Number::Int64,
-        Scalar::Uint8 => Number::Uint8,
-        Scalar::Uint16 => Number::Uint16,
-        Scalar::Uint32 => Number::Uint32,
-        Scalar::Uint64 => Number::Uint64,
-        Scalar::Float32 => Number::Float32,
-        Scalar::Float64 => Number::Float64,
-    }
 }
 
 /// How a dataset is stored: in chunks where that is asked for and it has the rank for it.

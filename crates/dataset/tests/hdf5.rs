@@ -5,7 +5,8 @@ mod support;
 use std::path::{Path, PathBuf};
 
 use dataset::{Condition, Dataset, Error, Options};
-use hdf::{Element, HdfFile, Number, Storage};
+use drepl::definition::Scalar;
+use hdf::{Element, HdfFile, Storage};
 use support::{Random, Scratch};
 
 const DATASET: &str = "
@@ -121,9 +122,9 @@ fn an_hdf5_file_can_be_the_only_replica_and_one_that_was_there_before() {
         storage: Storage::Contiguous,
     };
     let schema = hdf::Schema::new(vec![
-        number("/x", 0, Number::Float64, &[100]),
-        number("/deep/y", 800, Number::Int32, &[100, 2]),
-        number("/not/mentioned", 1600, Number::Uint8, &[9]),
+        number("/x", 0, Scalar::Float64, &[100]),
+        number("/deep/y", 800, Scalar::Int32, &[100, 2]),
+        number("/not/mentioned", 1600, Scalar::Uint8, &[9]),
     ])
     .unwrap();
     let text = "dataset { var x [100]float64; var y [100,2]int32 }

@@ -3,6 +3,8 @@
 use std::ffi::CString;
 use std::fmt;
 
+use drepl::definition::Scalar;
+
 use hdf5_metno_sys::h5t::{
     H5T_C_S1, H5T_IEEE_F32LE, H5T_IEEE_F64LE, H5T_STD_I8LE, H5T_STD_I16LE, H5T_STD_I32LE,
     H5T_STD_I64LE, H5T_STD_U8LE, H5T_STD_U16LE, H5T_STD_U32LE, H5T_STD_U64LE,
@@ -16,39 +18,11 @@ use hdf5_metno_sys::h5t::{
 
 use crate::library::{Failure, Id, Library};
 
-/// The numbers that a view can hold, little-endian.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
-pub enum Number {
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    Uint8,
-    Uint16,
-    Uint32,
-    Uint64,
-    Float32,
-    Float64,
-}
-
-impl Number {
-    /// The bytes it takes.
-    pub fn size(self) -> u64 {
-        match self {
-            Number::Int8 | Number::Uint8 => 1,
-            Number::Int16 | Number::Uint16 => 2,
-            Number::Int32 | Number::Uint32 | Number::Float32 => 4,
-            Number::Int64 | Number::Uint64 | Number::Float64 => 8,
-        }
-    }
-}
-
 /// The type of one element of a dataset. Its bytes have no padding but what the offsets leave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Element {
-    /// One number.
-    Number(Number),
+    /// One number, little-endian.
+    Number(Scalar),
     /// This many bytes of text, ended or filled by NUL.
     Text(u64),
     /// Members at offsets.
@@ -82,7 +56,7 @@ impl Element {
     /// The bytes of one element.
     pub fn size(&self) -> u64 {
         match self {
-            Element::Number(number) => number.size(),
+            Element::Number(scalar) => scalar.size(),
             Element::Text(size) | Element::Compound { size, .. } => *size,
             Element::Array { shape, element } => shape.iter().product::<u64>() * element.size(),
         }
@@ -93,7 +67,7 @@ impl Element {
         match (self, other) {
             (Element::Text(size), Element::Array { shape, element })
             | (Element::Array { shape, element }, Element::Text(size)) => {
-                let is_bytes = **element == Element::Number(Number::Uint8);
+                let is_bytes = **element == Element::Number(Scalar::Uint8);
                 is_bytes && shape.iter().product::<u64>() == *size
             }
             (
@@ -118,7 +92,7 @@ impl Element {
     /// The same in HDF5.
     pub(crate) fn to_library(&self, library: &Library) -> Result<Id, Failure> {
         match self {
-            Element::Number(number) => number.to_library(library),
+            Element::Number(scalar) => scalar_to_library(*scalar, library),
             Element::Text(size) => {
                 // SAFETY: the predefined type exists once the library is open, the copy is ours.
                 let text = library.id(unsafe { H5Tcopy(*H5T_C_S1) }, H5Tclose)?;
@@ -166,13 +140,13 @@ impl Element {
             H5T_class_t::H5T_INTEGER => {
                 // SAFETY: as above.
                 let signed = unsafe { H5Tget_sign(kind.get()) } == H5T_sign_t::H5T_SGN_2;
-                Number::integer(size, signed)
+                integer(size, signed)
                     .map(Element::Number)
                     .ok_or_else(|| Refusal::Unsupported(format!("{size}-byte integers")))
             }
             H5T_class_t::H5T_FLOAT => match size {
-                4 => Ok(Element::Number(Number::Float32)),
-                8 => Ok(Element::Number(Number::Float64)),
+                4 => Ok(Element::Number(Scalar::Float32)),
+                8 => Ok(Element::Number(Scalar::Float64)),
                 _ => Err(Refusal::Unsupported(format!("{size}-byte floating-point numbers"))),
             },
             H5T_class_t::H5T_STRING => {
@@ -240,39 +214,38 @@ fn compound_of_library(library: &Library, kind: &Id) -> Result<Element, Refusal>
     Ok(Element::Compound { members, size })
 }
 
-impl Number {
-    fn integer(size: u64, signed: bool) -> Option<Number> {
-        Some(match (size, signed) {
-            (1, true) => Number::Int8,
-            (2, true) => Number::Int16,
-            (4, true) => Number::Int32,
-            (8, true) => Number::Int64,
-            (1, false) => Number::Uint8,
-            (2, false) => Number::Uint16,
-            (4, false) => Number::Uint32,
-            (8, false) => Number::Uint64,
-            _ => return None,
-        })
-    }
+/// The integer of this size.
+fn integer(size: u64, signed: bool) -> Option<Scalar> {
+    Some(match (size, signed) {
+        (1, true) => Scalar::Int8,
+        (2, true) => Scalar::Int16,
+        (4, true) => Scalar::Int32,
+        (8, true) => Scalar::Int64,
+        (1, false) => Scalar::Uint8,
+        (2, false) => Scalar::Uint16,
+        (4, false) => Scalar::Uint32,
+        (8, false) => Scalar::Uint64,
+        _ => return None,
+    })
+}
 
-    fn to_library(self, library: &Library) -> Result<Id, Failure> {
-        // SAFETY: the predefined types exist once the library is open, which `library` proves.
-        let predefined = unsafe {
-            match self {
-                Number::Int8 => H5Tcopy(*H5T_STD_I8LE),
-                Number::Int16 => H5Tcopy(*H5T_STD_I16LE),
-                Number::Int32 => H5Tcopy(*H5T_STD_I32LE),
-                Number::Int64 => H5Tcopy(*H5T_STD_I64LE),
-                Number::Uint8 => H5Tcopy(*H5T_STD_U8LE),
-                Number::Uint16 => H5Tcopy(*H5T_STD_U16LE),
-                Number::Uint32 => H5Tcopy(*H5T_STD_U32LE),
-                Number::Uint64 => H5Tcopy(*H5T_STD_U64LE),
-                Number::Float32 => H5Tcopy(*H5T_IEEE_F32LE),
-                Number::Float64 => H5Tcopy(*H5T_IEEE_F64LE),
-            }
-        };
-        library.id(predefined, H5Tclose)
-    }
+fn scalar_to_library(scalar: Scalar, library: &Library) -> Result<Id, Failure> {
+    // SAFETY: the predefined types exist once the library is open, which `library` proves.
+    let predefined = unsafe {
+        match scalar {
+            Scalar::Int8 => H5Tcopy(*H5T_STD_I8LE),
+            Scalar::Int16 => H5Tcopy(*H5T_STD_I16LE),
+            Scalar::Int32 => H5Tcopy(*H5T_STD_I32LE),
+            Scalar::Int64 => H5Tcopy(*H5T_STD_I64LE),
+            Scalar::Uint8 => H5Tcopy(*H5T_STD_U8LE),
+            Scalar::Uint16 => H5Tcopy(*H5T_STD_U16LE),
+            Scalar::Uint32 => H5Tcopy(*H5T_STD_U32LE),
+            Scalar::Uint64 => H5Tcopy(*H5T_STD_U64LE),
+            Scalar::Float32 => H5Tcopy(*H5T_IEEE_F32LE),
+            Scalar::Float64 => H5Tcopy(*H5T_IEEE_F64LE),
+        }
+    };
+    library.id(predefined, H5Tclose)
 }
 
 /// Why a type of HDF5 has no place here.
@@ -298,7 +271,7 @@ pub(crate) fn c_name(name: &str) -> Result<CString, Failure> {
 impl fmt::Display for Element {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Element::Number(number) => write!(f, "{}", format!("{number:?}").to_lowercase()),
+            Element::Number(scalar) => f.write_str(scalar.name()),
             Element::Text(size) => write!(f, "text of {size} bytes"),
             Element::Compound { members, size } => {
                 write!(f, "{{")?;

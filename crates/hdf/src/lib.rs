@@ -22,7 +22,7 @@ mod library;
 mod schema;
 mod slab;
 
-pub use element::{Element, Member, Number};
+pub use element::{Element, Member};
 pub use error::{Error, Result};
 pub use file::HdfFile;
 pub use schema::{Dataset, Schema, Storage};

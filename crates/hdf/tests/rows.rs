@@ -1,23 +1,24 @@
 //! A file of HDF5 behaves as the row of bytes that its schema describes, however it stores it.
 
-use hdf::{Dataset, Element, Error, HdfFile, Member, Number, Schema, Storage};
+use drepl::definition::Scalar;
+use hdf::{Dataset, Element, Error, HdfFile, Member, Schema, Storage};
 use proptest::prelude::*;
 
 fn numbers(path: &str, start: u64, shape: &[u64], storage: Storage) -> Dataset {
-    let element = Element::Number(Number::Float64);
+    let element = Element::Number(Scalar::Float64);
     Dataset { path: path.to_owned(), start, element, shape: shape.to_vec(), storage }
 }
 
 fn point() -> Element {
     let vector =
-        Element::Array { shape: vec![3], element: Box::new(Element::Number(Number::Float32)) };
+        Element::Array { shape: vec![3], element: Box::new(Element::Number(Scalar::Float32)) };
     Element::Compound {
         members: vec![
             Member { name: "at".to_owned(), offset: 0, element: vector },
             Member {
                 name: "mark".to_owned(),
                 offset: 12,
-                element: Element::Number(Number::Uint16),
+                element: Element::Number(Scalar::Uint16),
             },
             Member { name: "text".to_owned(), offset: 14, element: Element::Text(5) },
         ],
@@ -161,7 +162,7 @@ fn text_opens_as_an_array_of_bytes() {
         Schema::new(vec![dataset]).expect("one dataset")
     };
     let bytes =
-        Element::Array { shape: vec![3], element: Box::new(Element::Number(Number::Uint8)) };
+        Element::Array { shape: vec![3], element: Box::new(Element::Number(Scalar::Uint8)) };
     for storage in [Storage::Contiguous, Storage::Chunked { chunk: vec![2], deflate: Some(1) }] {
         let _ = std::fs::remove_file(&path);
         let file = HdfFile::create(&path, &with(Element::Text(3), storage.clone())).expect("new");

@@ -4,10 +4,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use drepl::Definition;
-use drepl::definition::{
-    ByteOrder, Order, Placing, ReplicaView, Scalar, Storage, Type, Variable, View,
-};
-use hdf::{Element, HdfFile, Number};
+use drepl::definition::{ByteOrder, Order, Placing, ReplicaView, Storage, Type, Variable, View};
+use hdf::{Element, HdfFile};
 
 use crate::error::{Error, Result};
 use crate::shape::{Fields, array, bytes};
@@ -98,7 +96,7 @@ fn unused(variables: &[Variable], wanted: &str) -> String {
 
 fn of_element(element: &Element) -> Result<Type> {
     Ok(match element {
-        Element::Number(number) => Type::Scalar(of_number(*number)),
+        Element::Number(scalar) => Type::Scalar(*scalar),
         Element::Text(size) => bytes(*size),
         Element::Array { shape, element } => array(shape.clone(), of_element(element)?),
         Element::Compound { members, size } => {
@@ -109,19 +107,4 @@ fn of_element(element: &Element) -> Result<Type> {
             fields.finish(*size)
         }
     })
-}
-
-fn of_number(number: Number) -> Scalar {
-    match number {
-        Number::Int8 => Scalar::Int8,
-        Number::Int16 => Scalar::Int16,
-        Number::Int32 => Scalar::Int32,
-        Number::Int64 => Scalar::Int64,
-        Number::Uint8 => Scalar::Uint8,
-        Number::Uint16 => Scalar::Uint16,
-        Number::Uint32 => Scalar::Uint32,
-        Number::Uint64 => Scalar::Uint64,
-        Number::Float32 => Scalar::Float32,
-        Number::Float64 => Scalar::Float64,
-    }
 }

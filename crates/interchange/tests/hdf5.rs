@@ -1,6 +1,7 @@
 //! HDF5 files become definitions whose replica they are.
 
-use hdf::{Dataset, Element, HdfFile, Member, Number, Schema, Storage};
+use drepl::definition::Scalar;
+use hdf::{Dataset, Element, HdfFile, Member, Schema, Storage};
 use interchange::from_hdf5;
 
 fn dataset(path: &str, start: u64, shape: &[u64], element: Element) -> Dataset {
@@ -19,12 +20,12 @@ fn groups_become_views_and_datasets_variables() {
     let path = directory.path().join("run.h5");
     let point = Element::Compound {
         members: vec![
-            Member { name: "a".into(), offset: 0, element: Element::Number(Number::Float32) },
+            Member { name: "a".into(), offset: 0, element: Element::Number(Scalar::Float32) },
             Member { name: "s".into(), offset: 4, element: Element::Text(6) },
         ],
         size: 10,
     };
-    let float = Element::Number(Number::Float64);
+    let float = Element::Number(Scalar::Float64);
     let schema = Schema::new(vec![
         dataset("/time", 0, &[], float.clone()),
         dataset("/fields/density", 8, &[4, 5], float.clone()),

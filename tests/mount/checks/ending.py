@@ -7,7 +7,8 @@ import subprocess
 import threading
 import time
 
-from mount.scene import PYTHON, Skip, bytes_of, check, mib, python, run, want
+from house.checking import Skip, run, want
+from mount.scene import bytes_of, check, mib, python
 
 
 def refused(scene, *arguments, words):

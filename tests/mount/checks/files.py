@@ -6,7 +6,8 @@ import sqlite3
 import subprocess
 import time
 
-from mount.scene import Failed, bytes_of, check, mib, on_disk, python, run, tool, want
+from house.checking import Failed, run, tool, want
+from mount.scene import bytes_of, check, mib, on_disk, python
 
 
 @check

@@ -6,7 +6,8 @@ import signal
 import subprocess
 import time
 
-from mount.scene import PYTHON, check, python, want
+from house.checking import want
+from mount.scene import PYTHON, check, python
 
 TRY = """if True:
     import fcntl, os, sys
