@@ -117,8 +117,7 @@ impl Shared {
     ) -> Result<()> {
         let mut go_on = |done, all| {
             filling.set_progress(done, all);
-            let is_wanted = !member.is_removed() && !self.is_ending.load(Ordering::SeqCst);
-            is_wanted && progress(done, all)
+            self.is_wanted(member) && progress(done, all)
         };
         let mut beginning = 0;
         let filled = loop {
@@ -148,6 +147,10 @@ impl Shared {
                 Err(error)
             }
         }
+    }
+
+    fn is_wanted(&self, member: &Member) -> bool {
+        !member.is_removed() && !self.is_ending.load(Ordering::SeqCst)
     }
 
     fn attempt(
@@ -190,7 +193,7 @@ impl Shared {
             }
         }
         let mut writing = held.unwrap_or_else(|| self.writing());
-        if !progress(all, all) {
+        if !self.is_wanted(member) {
             return Err(Error::Interrupted);
         }
         let plan = self.plan();
