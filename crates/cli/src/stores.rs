@@ -1,9 +1,9 @@
 //! The stores of this process.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use address::{Settings, StoreSpec};
+use address::{Settings, StorePlace, StoreSpec, Uri};
 use anyhow::{Result, bail};
 use client::{Options, Session, SocketDial};
 use dataset::{Dataset, DatasetStore};
@@ -41,13 +41,28 @@ fn open_dataset(
     });
     let options = dataset::Options { tell: Some(tell), ..dataset::Options::default() };
     let dataset = Arc::new(Dataset::open(path, &options)?);
-    let open = (path.display().to_string(), Arc::downgrade(&dataset));
+    let open = (path.to_path_buf(), Arc::downgrade(&dataset));
     OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(open);
     Ok(Arc::new(DatasetStore::new(dataset)))
 }
 
 /// The datasets that are open, by their definitions.
-static OPEN: Mutex<Vec<(String, Weak<Dataset>)>> = Mutex::new(Vec::new());
+static OPEN: Mutex<Vec<(PathBuf, Weak<Dataset>)>> = Mutex::new(Vec::new());
+
+/// Tells other processes of this machine where the datasets among these stores are served.
+pub(crate) fn announce(specs: &[StoreSpec], service: &Uri, is_private: bool) {
+    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    for spec in specs {
+        let StorePlace::Dataset(path) = &spec.place else { continue };
+        let found = open.iter().find(|(known, _)| known == path);
+        let Some(dataset) = found.and_then(|(_, dataset)| dataset.upgrade()) else { continue };
+        let uri = service.join(&spec.name).to_string();
+        if let Err(error) = dataset.announce(&dataset::Service { uri, is_private }) {
+            // It is served all the same.
+            crate::report::say(format_args!("sluice: {}: {}", path.display(), error.in_full()));
+        }
+    }
+}
 
 /// Brings the replicas of all open datasets up to date. To be called before the process ends: a thread
 /// of a service may hold a store longer than that. True when all went well.
@@ -58,7 +73,8 @@ pub(crate) fn close_datasets() -> bool {
         if let Err(error) = dataset.close() {
             let error = anyhow::Error::new(error);
             crate::report::say(format_args!(
-                "sluice: {name}: not all replicas could be closed: {error:#}"
+                "sluice: {}: not all replicas could be closed: {error:#}",
+                name.display()
             ));
             all_well = false;
         }

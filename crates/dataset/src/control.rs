@@ -68,7 +68,7 @@ impl Dataset {
         for replica in &changed.replicas_added {
             self.start_rebuild(replica)?;
         }
-        changed.say(said);
+        *said += &changed.to_text();
         Ok(())
     }
 
@@ -87,7 +87,10 @@ fn begins_word(rest: &&str) -> bool {
 }
 
 impl Changed {
-    fn say(&self, said: &mut String) {
+    /// What was changed, a line each.
+    #[must_use]
+    pub fn to_text(&self) -> String {
+        let mut said = String::new();
         for (what, names) in [
             ("removed view", &self.views_removed),
             ("removed replica", &self.replicas_removed),
@@ -95,8 +98,9 @@ impl Changed {
             ("making replica", &self.replicas_added),
         ] {
             for name in names {
-                *said += &format!("{what} {name}\n");
+                said += &format!("{what} {name}\n");
             }
         }
+        said
     }
 }

@@ -71,5 +71,5 @@ pub use notice::{Notice, Tell};
 pub use opening::Options;
 pub use report::{ReplicaReport, Report, ViewReport};
 pub use state::Condition;
-pub use status::Status;
+pub use status::{Service, Status};
 pub use views::DatasetStore;

@@ -112,6 +112,7 @@ fn take(state_directory: &Path, around: &Surroundings) -> Result<File> {
         },
     };
     lock.lock()?;
+    crate::status::forget_service(state_directory);
     Ok(lock)
 }
 

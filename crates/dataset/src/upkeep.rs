@@ -321,6 +321,7 @@ impl Dataset {
 impl Drop for Dataset {
     fn drop(&mut self) {
         self.shared.is_ending.store(true, Ordering::SeqCst);
+        crate::status::forget_service(&self.shared.state_directory);
         // Where it fails, the intents stay, and the next opening does it.
         let _ = self.close();
         self.shared.queue.close();
