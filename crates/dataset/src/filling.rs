@@ -87,6 +87,17 @@ impl Dataset {
         Ok(true)
     }
 
+    /// Ends the making of replicas in the background.
+    pub(crate) fn stop_fillers(&self) {
+        let mut fillers = self.fillers.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.is_ending.store(true, Ordering::SeqCst);
+        for filler in fillers.drain(..) {
+            // One that has panicked has said so, and left its replica as it was.
+            let _ = filler.join();
+        }
+        self.shared.is_ending.store(false, Ordering::SeqCst);
+    }
+
     fn begin(&self, replica: &str) -> Result<Option<(Arc<Member>, usize, Arc<Filling>)>> {
         // One that was lost a moment ago is stale.
         self.shared.look_for_lost();

@@ -220,6 +220,15 @@ mod tests {
     }
 
     #[test]
+    fn the_first_format_is_read_and_its_intents_mean_everything() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "format = 1\nviews = \"1f\"\n[[replica]]\nname = \"x\"\nlayout = \"2\"\n";
+        std::fs::write(dir.path().join("state.toml"), text).unwrap();
+        let state = State::load(dir.path(), &Surroundings::default()).unwrap().unwrap();
+        assert_eq!((state.views.len(), state.replicas["x"].layout), (0, 2));
+    }
+
+    #[test]
     fn what_it_does_not_know_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         for text in [

@@ -302,11 +302,13 @@ impl Shared {
 
 impl Dataset {
     /// Brings every replica up to date, makes all of it durable, and notes that all was done: what
-    /// dropping it does, too, for those who wish to hear of errors.
+    /// dropping it does, too, for those who wish to hear of errors. Replicas that are being made are
+    /// not waited for, but given up: they are made when the dataset is opened next, or rebuilt.
     ///
     /// # Errors
     /// When something that was written may be lost, or cannot be noted.
     pub fn close(&self) -> Result<()> {
+        self.stop_fillers();
         let mut writing = self.shared.writing();
         if writing.last.is_some() {
             self.shared.settle(&mut writing)?;
@@ -320,16 +322,10 @@ impl Dataset {
 
 impl Drop for Dataset {
     fn drop(&mut self) {
-        self.shared.is_ending.store(true, Ordering::SeqCst);
         crate::status::forget_service(&self.shared.state_directory);
         // Where it fails, the intents stay, and the next opening does it.
         let _ = self.close();
         self.shared.queue.close();
-        let mut fillers = self.fillers.lock().unwrap_or_else(PoisonError::into_inner);
-        for filler in fillers.drain(..) {
-            let _ = filler.join();
-        }
-        drop(fillers);
         if let Some(worker) = self.worker.take() {
             let _ = worker.join();
         }
