@@ -38,6 +38,13 @@ const REST_BYTES: u64 = 4 << 20;
 /// Told the bytes done and the bytes in all; says whether to go on.
 pub(crate) type Progress<'p> = &'p mut dyn FnMut(u64, u64) -> bool;
 
+/// A replica that is being made.
+struct Begun {
+    member: Arc<Member>,
+    index: usize,
+    filling: Arc<Filling>,
+}
+
 /// What became of an attempt.
 enum Outcome {
     /// The replica is up to date; its data is from these.
@@ -59,8 +66,8 @@ impl Dataset {
         replica: &str,
         progress: &mut dyn FnMut(u64, u64) -> bool,
     ) -> Result<bool> {
-        let Some((member, index, filling)) = self.begin(replica)? else { return Ok(false) };
-        self.shared.fill(&member, index, &filling, progress)?;
+        let Some(begun) = self.begin(replica)? else { return Ok(false) };
+        self.shared.fill(&begun, progress)?;
         Ok(true)
     }
 
@@ -70,12 +77,12 @@ impl Dataset {
     /// # Errors
     /// [`Error::NoSuchReplica`]; [`Error::Busy`]; when no thread can be started.
     pub fn start_rebuild(&self, replica: &str) -> Result<bool> {
-        let Some((member, index, filling)) = self.begin(replica)? else { return Ok(false) };
+        let Some(begun) = self.begin(replica)? else { return Ok(false) };
         let shared = Arc::clone(&self.shared);
-        let filler = Arc::clone(&member);
+        let member = Arc::clone(&begun.member);
         let thread = std::thread::Builder::new().name("replica".into()).spawn(move || {
             // An error is told, and kept with the replica.
-            let _ = shared.fill(&filler, index, &filling, &mut |_, _| true);
+            let _ = shared.fill(&begun, &mut |_, _| true);
         });
         let thread = thread.map_err(|source| {
             member.end_filling();
@@ -98,7 +105,7 @@ impl Dataset {
         self.shared.is_ending.store(false, Ordering::SeqCst);
     }
 
-    fn begin(&self, replica: &str) -> Result<Option<(Arc<Member>, usize, Arc<Filling>)>> {
+    fn begin(&self, replica: &str) -> Result<Option<Begun>> {
         // One that was lost a moment ago is stale.
         self.shared.look_for_lost();
         let plan = self.shared.plan();
@@ -112,20 +119,15 @@ impl Dataset {
             return Ok(None);
         }
         match member.begin_filling() {
-            Some(filling) => Ok(Some((Arc::clone(member), index, filling))),
+            Some(filling) => Ok(Some(Begun { member: Arc::clone(member), index, filling })),
             None => Err(Error::Busy { replica: replica.to_owned() }),
         }
     }
 }
 
 impl Shared {
-    fn fill(
-        &self,
-        member: &Member,
-        index: usize,
-        filling: &Filling,
-        progress: Progress<'_>,
-    ) -> Result<()> {
+    fn fill(&self, begun: &Begun, progress: Progress<'_>) -> Result<()> {
+        let Begun { member, filling, .. } = begun;
         let mut go_on = |done, all| {
             filling.set_progress(done, all);
             self.is_wanted(member) && progress(done, all)
@@ -134,7 +136,7 @@ impl Shared {
         let filled = loop {
             beginning += 1;
             let is_patient = beginning <= BEGINNINGS_MAX;
-            match self.attempt(member, index, filling, is_patient, &mut go_on) {
+            match self.attempt(begun, is_patient, &mut go_on) {
                 Ok(Outcome::PlacedAnew) => {}
                 Ok(Outcome::Done(from)) => break Ok(from),
                 Err(error) => break Err(error),
@@ -164,14 +166,9 @@ impl Shared {
         !member.is_removed() && !self.is_ending.load(Ordering::SeqCst)
     }
 
-    fn attempt(
-        &self,
-        member: &Member,
-        index: usize,
-        filling: &Filling,
-        is_patient: bool,
-        progress: Progress<'_>,
-    ) -> Result<Outcome> {
+    fn attempt(&self, begun: &Begun, is_patient: bool, progress: Progress<'_>) -> Result<Outcome> {
+        let Begun { member, index, filling } = begun;
+        let index = *index;
         let mut held = Some(self.writing());
         // From here on, whoever writes finds that it is being made.
         filling.take_missed();

@@ -1,8 +1,8 @@
 //! Bringing replicas up to date that were not written at once.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
 use drepl::definition::Update;

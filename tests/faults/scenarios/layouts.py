@@ -21,7 +21,7 @@ at = os.open("/far/aos", os.O_WRONLY)
 numbers = random.Random(int(sys.argv[1]))
 for i in range(10**9):
     offset = 12 * numbers.randrange(%d)
-    os.pwrite(at, numbers.randbytes(12), offset)
+    os.pwrite(at, numbers.randbytes(12), offset); os.fsync(at)
     print(i, flush=True)
 """
 
@@ -143,7 +143,8 @@ def killed_while_layouts_change(house):
         time.sleep(chance.random() * 0.08)
         service.kill()
         count = writer.stop()
-        change.wait(60)
+        change.kill()
+        change.wait()
         service = serve(house, path)
         done = house.cli("layout", "rebuild", path)
         hold(done.returncode == 0, turn, done.stdout, done.stderr)
