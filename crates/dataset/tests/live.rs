@@ -547,3 +547,46 @@ fn killed_at_any_call_of_a_change_nothing_is_lost_and_replicas_are_equal() {
     }
     assert!(met.len() > 3, "{met:?}");
 }
+
+#[test]
+fn late_replicas_get_every_write_in_order_while_views_come_and_go() {
+    let scratch = Scratch::new();
+    let text = format!(
+        "{POINTS}{SOA}\nreplica one {{ view aos }}\nreplica two async {{ view soa }}\n\
+         replica three on-close {{ view aos }}\n"
+    );
+    let path = scratch.definition("p.drepl", &text);
+    let dataset = open(&path);
+    let view = dataset.view("aos").unwrap();
+    let (mut expected, stop) = (vec![0; 12 * N], AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // All of it again and again: in another order, something else would be left.
+            let mut random = Random::new(17);
+            while !stop.load(Ordering::SeqCst) {
+                let at = random.below(12 * N - 50_000);
+                let data = random.bytes(50_000);
+                assert_eq!(dataset.write(view, at as u64, &data).unwrap(), data.len());
+                expected[at..at + data.len()].copy_from_slice(&data);
+            }
+        });
+        for turn in 0..20 {
+            add(&dataset, &format!("view v{turn} {{ var a[i] = data[i].a }}")).unwrap();
+            add(&dataset, &format!("replica r{turn} async {{ view v{turn} }}")).unwrap();
+            if turn % 2 == 0 {
+                dataset.change(&Edit::RemoveReplica(format!("r{turn}"))).unwrap();
+                dataset.change(&Edit::RemoveView(format!("v{turn}"))).unwrap();
+            }
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+    assert!(is_fresh(&dataset));
+    drop(dataset);
+    let arrays = arrays(&expected);
+    assert_eq!(scratch.bytes("one"), expected);
+    assert_eq!(scratch.bytes("two"), arrays);
+    assert_eq!(scratch.bytes("three"), expected);
+    for turn in (1..20).step_by(2) {
+        assert_eq!(scratch.bytes(&format!("r{turn}")), arrays[..4 * N], "r{turn}");
+    }
+}
