@@ -309,6 +309,7 @@ impl Dataset {
     /// When something that was written may be lost, or cannot be noted.
     pub fn close(&self) -> Result<()> {
         self.stop_fillers();
+        crate::status::forget_service(&self.shared.state_directory);
         let mut writing = self.shared.writing();
         if writing.last.is_some() {
             self.shared.settle(&mut writing)?;
@@ -322,7 +323,6 @@ impl Dataset {
 
 impl Drop for Dataset {
     fn drop(&mut self) {
-        crate::status::forget_service(&self.shared.state_directory);
         // Where it fails, the intents stay, and the next opening does it.
         let _ = self.close();
         self.shared.queue.close();

@@ -216,7 +216,7 @@ fn a_program_with_a_dataset_is_told_a_socket_and_ends_as_it_ends() {
     let settings = out.split('\0').find_map(|line| line.strip_prefix("SLUICE_SETTINGS=")).unwrap();
     let settings = Settings::from_env(settings.as_bytes()).unwrap();
     let address::StorePlace::Relay(uri) = &settings.stores[0].place else { panic!("{settings:?}") };
-    assert_eq!((&settings.stores[0].name[..], uri.path.as_bytes()), (&b"x"[..], &b"/x"[..]));
+    assert_eq!((&settings.stores[0].name[..], uri.path.as_bytes()), (&b"x"[..], &b"x"[..]));
     let route = settings.routes.iter().next().unwrap();
     assert_eq!(route.uri().to_string(), "scdc:///x");
     let address::Endpoint::Unix(address::SocketName::Path(socket)) = &uri.endpoint else {
