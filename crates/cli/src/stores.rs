@@ -1,12 +1,13 @@
 //! The stores of this process.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use address::{Settings, StorePlace, StoreSpec, Uri};
 use anyhow::{Result, bail};
 use client::{Options, Session, SocketDial};
-use dataset::{Dataset, DatasetStore};
+use dataset::{Dataset, DatasetStore, Notice};
 use store::{Exports, Store};
 
 /// The stores of this process, as `scdc:///` shows them.
@@ -37,6 +38,10 @@ fn open_dataset(
 ) -> std::result::Result<Arc<dyn Store>, Box<dyn std::error::Error + Send + Sync>> {
     let name = path.display().to_string();
     let tell: dataset::Tell = Arc::new(move |notice| {
+        let is_good = matches!(notice, Notice::Made { .. } | Notice::Recovered { .. });
+        if is_good && ONLY_TROUBLE.load(Ordering::Relaxed) {
+            return;
+        }
         crate::report::say(format_args!("sluice: {name}: {notice}"));
     });
     let options = dataset::Options { tell: Some(tell), ..dataset::Options::default() };
@@ -44,6 +49,15 @@ fn open_dataset(
     let open = (path.to_path_buf(), Arc::downgrade(&dataset));
     OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(open);
     Ok(Arc::new(DatasetStore::new(dataset)))
+}
+
+/// Whether that all is well with a dataset is left unsaid.
+static ONLY_TROUBLE: AtomicBool = AtomicBool::new(false);
+
+/// From here on, only what is wrong with datasets is said: what a program writes to standard error is
+/// its own.
+pub(crate) fn say_only_trouble() {
+    ONLY_TROUBLE.store(true, Ordering::Relaxed);
 }
 
 /// The datasets that are open, by their definitions.

@@ -2,7 +2,9 @@
 
 import json
 import os
+import pty
 import random
+import select
 import signal
 import subprocess
 import time
@@ -235,3 +237,47 @@ def a_program_with_a_dataset_is_told_what_it_would_be_told(house):
     hold((program.returncode, out) == (0, "done\n"), program.returncode, out, err)
     done = house.cli("run", "--layout", path, "--", "/no/such/program")
     hold(done.returncode == 127, done.returncode)
+
+
+class Terminal:
+    """An interactive bash on a terminal of its own."""
+
+    def __init__(self, house):
+        self.process, self.terminal = pty.fork()
+        if self.process == 0:
+            os.chdir(house.local)
+            os.execvpe("/bin/bash", ["bash", "--norc", "--noprofile", "-i"], {**environment(), "PS1": "$ ", "TERM": "dumb"})
+        house.closing.append(self.close)
+
+    def until(self, text, written=b""):
+        """Types something, and reads until the terminal shows a text."""
+        os.write(self.terminal, written)
+        said, end = "", time.monotonic() + 30
+        while text not in said:
+            hold(time.monotonic() < end, "no", repr(text), "but", repr(said))
+            if select.select([self.terminal], [], [], 0.1)[0]:
+                said += os.read(self.terminal, 65536).decode(errors="replace")
+        return said
+
+    def close(self):
+        os.close(self.terminal)
+        os.waitpid(self.process, 0)
+
+
+@scenario
+def a_program_with_a_dataset_is_a_job_of_its_shell(house):
+    """On a terminal: Ctrl-Z, jobs, fg, Ctrl-C and kill %1 do what they do without Sluice."""
+    path = define(house, ["replica r1 { view aos }", "replica r2 on-close { view soa }"])
+    terminal = Terminal(house)
+    run = f"{house.sluice} run --layout /views={path} --".encode()
+    terminal.until("$ ")
+    terminal.until("6\r\n", b"stty -echo; echo $((3 + 3))\n")
+    terminal.until("hello\r\n", run + b" cat\nhello\n")
+    terminal.until("Stopped", b"\x1a")
+    terminal.until("Stopped", b"jobs\n")
+    terminal.until("again\r\n", b"fg\nagain\n")
+    terminal.until("$ ", b"\x03")
+    terminal.until("status 130", b"echo status $?\n")
+    terminal.until("[1]", run + b" sleep 60 &\n")
+    terminal.until("status 143", b"kill %1; wait %1; echo status $?\n")
+    terminal.until("%d\r\n" % (12 * POINTS), run + b" cat /views/aos | wc -c\n")

@@ -62,6 +62,7 @@ impl Host {
         }
         // A write beyond the limit is then EFBIG for the program, and not the end of the service (setrlimit(2)).
         signal_hook::flag::register(SIGXFSZ, Arc::default()).context("cannot take over SIGXFSZ")?;
+        stores::say_only_trouble();
         let exports = Arc::new(stores::exports(&own, false, settings)?);
         let name = SocketName::Named(format!("run-{}", std::process::id()));
         let listen = serve::listen(&Endpoint::Unix(name))?;
