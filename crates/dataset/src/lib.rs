@@ -23,6 +23,10 @@
 //! After a crash, [`Dataset::open`] makes equal what the intents name, from the replicas that are
 //! written at once.
 //!
+//! While it is open, another definition can take the place of the one in force (`change`), and
+//! replicas are made or made anew while others write (`filling`); `control` is how that is asked for
+//! from wherever the store is reached.
+//!
 //! # Source
 //!
 //! Ionkov, Lang, Maltzahn, "DRepl: Optimizing Access to Application Data for Analysis and
