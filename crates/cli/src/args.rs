@@ -39,7 +39,7 @@ pub(crate) struct Common {
     /// Make paths below PREFIX mean URI (repeatable)
     #[arg(long, value_name = "PREFIX=URI", global = true)]
     pub(crate) map: Vec<OsString>,
-    /// Make scdc:///NAME mean DIR, without any service (repeatable; also NAME=mem: and NAME=URI)
+    /// Make scdc:///NAME mean DIR, without any service (repeatable; also NAME=mem:, NAME=FILE.drepl and NAME=URI)
     #[arg(long, value_name = "NAME=DIR", global = true)]
     pub(crate) store: Vec<OsString>,
     /// Configuration file [default: $SLUICE_CONFIG, ./sluice.toml or ~/.config/sluice/sluice.toml]
@@ -120,6 +120,7 @@ Examples:
   sluice run -- sha256sum scdc+tcp://localhost/data/big.h5
   sluice run --map /far=scdc+tcp://localhost/data -- python3 analyse.py /far/in.npy
   sluice run --store tmp=/scratch/me -- ./app scdc:///tmp/out
+  sluice run --layout /run=points.drepl -- ./simulation /run/aos
   mpirun -n 1 sluice serve --listen mpi:io data=/srv : -n 4 sluice run -- ./solver scdc+mpi://io/data/in.nc
 
 Exit status:
@@ -146,6 +147,10 @@ pub(crate) struct Run {
     /// MPI programs of one job that give the same NAME share one MPI_COMM_WORLD; the services' ranks are in none
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) mpi_world: Option<String>,
+    /// Show the views of a dataset to PROGRAM as scdc:///NAME/VIEW, where NAME is that of the definition's file without
+    /// `.drepl`, and below PREFIX if one is given (repeatable)
+    #[arg(long, value_name = "[PREFIX=]FILE.drepl", value_hint = ValueHint::FilePath)]
+    pub(crate) layout: Vec<OsString>,
     /// The program and its arguments; options behind its name are its own
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM",
           value_hint = ValueHint::CommandWithArguments)]

@@ -3,9 +3,10 @@
 //! 1. [`program::check`] finds the program, follows `#!` lines, and refuses what the dynamic loader would not preload.
 //! 2. [`library::find`] finds the preload library, and for MPI programs ([`mpi`]) the one for MPI-IO.
 //! 3. Settings go into one environment variable, the library into `LD_PRELOAD`, and execve(2) does the rest: no process
-//!    stays between the shell and the program.
+//!    stays between the shell and the program, unless its stores are datasets ([`host`]).
 
 mod elf;
+mod host;
 pub(crate) mod library;
 pub(crate) mod mpi;
 pub(crate) mod program;
@@ -14,16 +15,17 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
-use address::{Settings, StorePlace};
-use anyhow::{Context, Result, bail};
+use address::Settings;
+use anyhow::{Context, Result};
 
 use crate::args::Run;
 use crate::in_force::InForce;
+use host::Host;
 
 /// What the library for MPI-IO reads (docs/MPI.md).
 const SIEVE_VARIABLE: &str = "SLUICE_SIEVE";
 
-/// Becomes the program; returns only if that fails.
+/// Becomes the program, or stays until it has ended where it uses datasets.
 pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
     let (name, arguments) = args.program.split_first().context("no program is given")?;
     let path = match program::check(name) {
@@ -33,12 +35,14 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
             return Ok(ExitCode::from(refusal.exit_status()));
         }
     };
-    refuse_datasets(&in_force.settings)?;
     let library = library::find()?;
     crate::rank::stay_with_agent()?;
+    let mut settings = in_force.settings.clone();
+    host::add_layouts(&mut settings, &args.layout)?;
+    let host = Host::start(&mut settings)?;
     let mut command = Command::new(&path);
     command.arg0(name).args(arguments);
-    environment(&mut command, &in_force.settings, &library, !args.no_patch);
+    environment(&mut command, &settings, &library, !args.no_patch);
     if let Some(for_mpi) = library::for_mpi(&library).filter(|_| mpi::is_mpi_program(&path)) {
         // The flag, else what is set already, else the configuration.
         let is_set = std::env::var_os(SIEVE_VARIABLE).is_some();
@@ -52,25 +56,7 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
     if crate::rank::is_program(args, in_force, &path) {
         crate::rank::prepare_program(&mut command, &library, args)?;
     }
-    let error = command.exec();
-    crate::report::say(format_args!(
-        "sluice run: {}: cannot be executed: {error}.",
-        path.display()
-    ));
-    Ok(ExitCode::from(126))
-}
-
-/// A dataset has replicas to keep equal after the program has ended: that is a service's work.
-fn refuse_datasets(settings: &Settings) -> Result<()> {
-    let is_dataset = |place: &StorePlace| matches!(place, StorePlace::Dataset(_));
-    if let Some(store) = settings.stores.iter().find(|store| is_dataset(&store.place)) {
-        let name = crate::format::name_text(&store.name);
-        bail!(
-            "store `{name}` is a dataset, which a program cannot open by itself: start `sluice serve {name}=FILE` \
-             and use scdc+uds://default/{name}"
-        );
-    }
-    Ok(())
+    host::start(host, &mut command, &path)
 }
 
 /// Tells a program's process, and those that it starts, where its files are.

@@ -72,7 +72,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Mount(args) => mount::mount(args, &places()?),
         Command::Umount(args) => mount::umount(args),
         Command::Sieve(command) => sieve::sieve(command, &in_force),
-        Command::Layout(command) => layout::layout(command),
+        Command::Layout(command) => layout::layout(command, &places),
         Command::Doctor(args) => doctor::doctor(args, in_force()?),
         Command::Completions(args) => manual::completions(args).map(|()| ExitCode::SUCCESS),
         Command::Man(args) => manual::pages(args).map(|()| ExitCode::SUCCESS),

@@ -1,12 +1,13 @@
 //! The stores of this process.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use address::{Settings, StoreSpec};
+use address::{Settings, StorePlace, StoreSpec, Uri};
 use anyhow::{Result, bail};
 use client::{Options, Session, SocketDial};
-use dataset::{Dataset, DatasetStore};
+use dataset::{Dataset, DatasetStore, Notice};
 use store::{Exports, Store};
 
 /// The stores of this process, as `scdc:///` shows them.
@@ -37,17 +38,45 @@ fn open_dataset(
 ) -> std::result::Result<Arc<dyn Store>, Box<dyn std::error::Error + Send + Sync>> {
     let name = path.display().to_string();
     let tell: dataset::Tell = Arc::new(move |notice| {
+        let is_good = matches!(notice, Notice::Made { .. } | Notice::Recovered { .. });
+        if is_good && ONLY_TROUBLE.load(Ordering::Relaxed) {
+            return;
+        }
         crate::report::say(format_args!("sluice: {name}: {notice}"));
     });
     let options = dataset::Options { tell: Some(tell), ..dataset::Options::default() };
     let dataset = Arc::new(Dataset::open(path, &options)?);
-    let open = (path.display().to_string(), Arc::downgrade(&dataset));
+    let open = (path.to_path_buf(), Arc::downgrade(&dataset));
     OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(open);
     Ok(Arc::new(DatasetStore::new(dataset)))
 }
 
+/// Whether that all is well with a dataset is left unsaid.
+static ONLY_TROUBLE: AtomicBool = AtomicBool::new(false);
+
+/// From here on, only what is wrong with datasets is said: what a program writes to standard error is
+/// its own.
+pub(crate) fn say_only_trouble() {
+    ONLY_TROUBLE.store(true, Ordering::Relaxed);
+}
+
 /// The datasets that are open, by their definitions.
-static OPEN: Mutex<Vec<(String, Weak<Dataset>)>> = Mutex::new(Vec::new());
+static OPEN: Mutex<Vec<(PathBuf, Weak<Dataset>)>> = Mutex::new(Vec::new());
+
+/// Tells other processes of this machine where the datasets among these stores are served.
+pub(crate) fn announce(specs: &[StoreSpec], service: &Uri, is_private: bool) {
+    let open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    for spec in specs {
+        let StorePlace::Dataset(path) = &spec.place else { continue };
+        let found = open.iter().find(|(known, _)| known == path);
+        let Some(dataset) = found.and_then(|(_, dataset)| dataset.upgrade()) else { continue };
+        let uri = service.join(&spec.name).to_string();
+        if let Err(error) = dataset.announce(&dataset::Service { uri, is_private }) {
+            // It is served all the same.
+            crate::report::say(format_args!("sluice: {}: {}", path.display(), error.in_full()));
+        }
+    }
+}
 
 /// Brings the replicas of all open datasets up to date. To be called before the process ends: a thread
 /// of a service may hold a store longer than that. True when all went well.
@@ -58,7 +87,8 @@ pub(crate) fn close_datasets() -> bool {
         if let Err(error) = dataset.close() {
             let error = anyhow::Error::new(error);
             crate::report::say(format_args!(
-                "sluice: {name}: not all replicas could be closed: {error:#}"
+                "sluice: {}: not all replicas could be closed: {error:#}",
+                name.display()
             ));
             all_well = false;
         }

@@ -1,5 +1,7 @@
 //! Whole replicas: making one from others, and comparing them.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::sync::Arc;
 
 use drepl::definition::Update;
@@ -12,23 +14,19 @@ use crate::plan::Plan;
 use crate::replica::Files;
 use crate::upkeep::{brings_data, steps};
 
-/// Makes a replica anew from all others that are up to date, and puts it in its place. Says from
-/// which. `progress` is told the bytes done and the bytes in all, and says whether to go on.
-pub(crate) fn make(
-    shared: &Shared,
-    plan: &Plan,
-    index: usize,
-    progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Vec<usize>> {
-    let place = &shared.members[index].place;
+/// Makes a replica from all others that are up to date, while nobody writes, and puts it in its
+/// place. Says from which.
+pub(crate) fn make(shared: &Shared, plan: &Plan, index: usize) -> Result<Vec<usize>> {
+    let member = &plan.members[index];
+    let place = &member.place;
     let sizes = plan.sizes(index);
     let made = place.begin(&sizes, &shared.around).and_then(|files| {
-        let from = fill(shared, plan, index, &files, &sizes, progress)?;
+        let from = fill(plan, index, &files)?;
         Ok((place.finish(files, &shared.around)?, from))
     });
     match made {
         Ok((files, from)) => {
-            shared.members[index].set_files(Some(Arc::new(files)));
+            member.set_files(Some(Arc::new(files)));
             Ok(from)
         }
         Err(error) => {
@@ -39,54 +37,70 @@ pub(crate) fn make(
     }
 }
 
-/// Fills files of zeros.
-fn fill(
-    shared: &Shared,
-    plan: &Plan,
-    index: usize,
-    files: &Files,
-    sizes: &[u64],
-    progress: &mut dyn FnMut(u64, u64) -> bool,
-) -> Result<Vec<usize>> {
-    let sources: Vec<_> =
-        shared.primaries().into_iter().filter(|(source, _)| *source != index).collect();
-    let numbers: Vec<usize> = sources.iter().map(|(source, _)| *source).collect();
-    let conversion = plan.copy(index, &numbers)?;
-    let (mut done, all) = (0, sizes.iter().sum());
-    let mut buffer = Vec::new();
-    for (number, size) in sizes.iter().enumerate() {
-        for step in steps(0..*size) {
-            if !progress(done, all) {
-                return Err(Error::Interrupted);
-            }
-            buffer.clear();
-            buffer.resize((step.end - step.start) as usize, 0);
-            let slabs = conversion.clip_file(number, step.clone());
-            let file = |source: usize, file| sources[source].1.get(file);
-            flow::gather(slabs, file, &mut buffer, step.start).map_err(|failed| failed.error)?;
+/// Fills files of zeros, while nobody writes.
+fn fill(plan: &Plan, index: usize, files: &Files) -> Result<Vec<usize>> {
+    let mut copy = Copy::new(index);
+    for (number, file) in files.iter().enumerate() {
+        for step in steps(0..plan.sizes(index)[number]) {
+            let data = copy.read(plan, number, step.clone()).map_err(|(_, error)| error)?;
             // It is zeros already, and so takes no room where it stays so.
-            if buffer.iter().any(|byte| *byte != 0) {
-                files.get(number).write_at(&buffer, step.start)?;
+            if data.iter().any(|byte| *byte != 0) {
+                file.write_at(data, step.start)?;
             }
-            done += step.end - step.start;
         }
     }
-    let mut used: Vec<usize> = conversion
-        .served()
-        .iter()
-        .flat_map(|served| &served.sources)
-        .map(|n| numbers[*n])
-        .collect();
-    used.sort_unstable();
-    used.dedup();
-    Ok(used)
+    Ok(copy.used.into_iter().collect())
+}
+
+/// What the files of a replica should have, as others that are up to date tell.
+pub(crate) struct Copy {
+    index: usize,
+    conversion: Option<(Vec<usize>, Conversion)>,
+    buffer: Vec<u8>,
+    /// The replicas that the data is from.
+    pub(crate) used: BTreeSet<usize>,
+}
+
+impl Copy {
+    pub(crate) fn new(index: usize) -> Self {
+        Self { index, conversion: None, buffer: Vec::new(), used: BTreeSet::new() }
+    }
+
+    /// The bytes of a range of one of its files; else tells which replica cannot be read.
+    pub(crate) fn read(
+        &mut self,
+        plan: &Plan,
+        number: usize,
+        range: Range<u64>,
+    ) -> Result<&[u8], (usize, Error)> {
+        let sources = plan.primaries();
+        let numbers: Vec<usize> = sources.iter().map(|(source, _)| *source).collect();
+        let conversion = match self.conversion.take().filter(|(known, _)| *known == numbers) {
+            Some((_, conversion)) => conversion,
+            None => {
+                let conversion =
+                    plan.copy(self.index, &numbers).map_err(|error| (usize::MAX, error))?;
+                let served = conversion.served().iter().flat_map(|served| &served.sources);
+                self.used.extend(served.map(|source| numbers[*source]));
+                conversion
+            }
+        };
+        self.buffer.clear();
+        self.buffer.resize((range.end - range.start) as usize, 0);
+        let slabs = conversion.clip_file(number, range.clone());
+        let file = |source: usize, file| sources[source].1.get(file);
+        let read = flow::gather(slabs, file, &mut self.buffer, range.start);
+        read.map_err(|failed| (numbers[failed.source], failed.error))?;
+        self.conversion = Some((numbers, conversion));
+        Ok(&self.buffer)
+    }
 }
 
 /// How a replica is made from those before it; one that is written later, from all that are written
 /// at once.
-fn from_before(shared: &Shared, plan: &Plan, index: usize) -> Result<(Conversion, Sources)> {
-    let later = shared.members[index].update != Update::Sync;
-    let mut sources = shared.primaries();
+fn from_before(plan: &Plan, index: usize) -> Result<(Conversion, Sources)> {
+    let later = plan.members[index].update != Update::Sync;
+    let mut sources = plan.primaries();
     sources.retain(|(source, _)| *source < index || later);
     let numbers: Vec<usize> = sources.iter().map(|(source, _)| *source).collect();
     Ok((plan.copy(index, &numbers)?, sources))
@@ -95,9 +109,9 @@ fn from_before(shared: &Shared, plan: &Plan, index: usize) -> Result<(Conversion
 type Sources = Vec<(usize, Arc<Files>)>;
 
 /// Compares what a replica holds with what replicas declared before it hold.
-pub(crate) fn verify(shared: &Shared, plan: &Plan, index: usize) -> Result<()> {
-    let Some(files) = shared.members[index].files() else { return Ok(()) };
-    let (conversion, sources) = from_before(shared, plan, index)?;
+pub(crate) fn verify(plan: &Plan, index: usize) -> Result<()> {
+    let Some(files) = plan.members[index].files() else { return Ok(()) };
+    let (conversion, sources) = from_before(plan, index)?;
     let (mut own, mut others) = (Vec::new(), Vec::new());
     for (number, file) in files.iter().enumerate() {
         for step in steps(0..plan.sizes(index)[number]) {
@@ -109,10 +123,10 @@ pub(crate) fn verify(shared: &Shared, plan: &Plan, index: usize) -> Result<()> {
             flow::gather(slabs, from, &mut others, step.start).map_err(|failed| failed.error)?;
             let different = own.iter().zip(&others).position(|(own, other)| own != other);
             if let Some(at) = different {
-                let name = |(n, _): &(usize, Arc<Files>)| shared.members[*n].place.name.clone();
+                let name = |(n, _): &(usize, Arc<Files>)| plan.members[*n].place.name.clone();
                 let names = sources.iter().map(name);
                 return Err(Error::Differs {
-                    replica: shared.members[index].place.name.clone(),
+                    replica: plan.members[index].place.name.clone(),
                     path: file.path().to_path_buf(),
                     offset: step.start + at as u64,
                     others: names.collect::<Vec<_>>().join(", "),
@@ -129,7 +143,7 @@ pub(crate) fn write_blanks(
     index: usize,
     files: &Files,
     number: usize,
-    range: std::ops::Range<u64>,
+    range: Range<u64>,
 ) -> Result<()> {
     let blanks = plan.blanks(index);
     let file = files.get(number);

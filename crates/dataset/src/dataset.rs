@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use drepl::definition::{Update, View};
+use drepl::definition::Update;
 use p9::Time;
 use rustix::fs::StatVfs;
 
@@ -13,9 +13,8 @@ use crate::error::{Error, Result};
 use crate::file::{File, Surroundings};
 use crate::flow;
 use crate::intents::Intents;
-use crate::member::Member;
 use crate::notice::{Notice, Tell};
-use crate::plan::{Model, Plan};
+use crate::plan::Plan;
 use crate::queue::{Job, Queue};
 use crate::replica::Files;
 use crate::state::{Condition, State};
@@ -25,15 +24,17 @@ pub(crate) const IDLE: Duration = Duration::from_secs(5);
 
 /// What all parts of an open dataset share.
 pub(crate) struct Shared {
-    pub(crate) model: Model,
     /// The definition.
     pub(crate) path: PathBuf,
+    /// Where replicas are.
+    pub(crate) directory: PathBuf,
     /// Where state and intents are kept.
     pub(crate) state_directory: PathBuf,
     pub(crate) around: Surroundings,
     pub(crate) tell: Option<Tell>,
     pub(crate) plan: RwLock<Arc<Plan>>,
-    pub(crate) members: Vec<Member>,
+    /// Held by whoever changes the definition.
+    pub(crate) changing: Mutex<()>,
     pub(crate) writing: Mutex<Writing>,
     pub(crate) queue: Queue,
     /// A write is in progress: replicas that are written later are behind already.
@@ -43,12 +44,12 @@ pub(crate) struct Shared {
     pub(crate) unsaved: AtomicBool,
     pub(crate) version: AtomicU32,
     pub(crate) modified: Mutex<Time>,
-    /// Openings for writing, by view.
-    pub(crate) writers: Vec<AtomicUsize>,
-    /// Whether a write can leave two places different that should be equal.
-    pub(crate) needs_intents: bool,
+    /// When the views became what they are.
+    pub(crate) since: Mutex<Time>,
+    /// Replicas that are being made shall stop.
+    pub(crate) is_ending: AtomicBool,
     /// Held as long as the dataset is open.
-    pub(crate) _lock: File,
+    pub(crate) lock: File,
 }
 
 /// What whoever writes has for itself.
@@ -76,13 +77,11 @@ impl Shared {
     }
 
     /// The replicas that hold what was last written, the closest first.
-    pub(crate) fn current(&self) -> Vec<(usize, Arc<Files>)> {
+    pub(crate) fn current(&self, plan: &Plan) -> Vec<(usize, Arc<Files>)> {
         let late = self.in_progress.load(Ordering::SeqCst) > 0;
         let mut idle = None;
-        let mut current: Vec<(usize, Arc<Files>)> = self
-            .members
-            .iter()
-            .enumerate()
+        let mut current: Vec<(usize, Arc<Files>)> = plan
+            .members()
             .filter(|(_, member)| match member.update {
                 Update::Sync => true,
                 Update::Async => !late && *idle.get_or_insert_with(|| self.queue.is_idle()),
@@ -90,17 +89,8 @@ impl Shared {
             })
             .filter_map(|(index, member)| Some((index, member.files()?)))
             .collect();
-        current.sort_by_key(|(index, _)| (self.members[*index].closeness, *index));
+        current.sort_by_key(|(index, _)| (plan.members[*index].closeness, *index));
         current
-    }
-
-    /// The replicas that are written at once and up to date, in the order of the definition.
-    pub(crate) fn primaries(&self) -> Vec<(usize, Arc<Files>)> {
-        let members = self.members.iter().enumerate();
-        members
-            .filter(|(_, member)| member.update == Update::Sync)
-            .filter_map(|(index, member)| Some((index, member.files()?)))
-            .collect()
     }
 
     /// Reads bytes of a view; short only at its end.
@@ -111,7 +101,7 @@ impl Shared {
         let len = usize::try_from(left).unwrap_or(usize::MAX).min(buffer.len());
         let buffer = &mut buffer[..len];
         loop {
-            let sources = self.current();
+            let sources = self.current(&plan);
             match self.read_from(&plan, view, offset, buffer, &sources) {
                 Ok(()) => return Ok(len),
                 Err((index, error)) => {
@@ -141,7 +131,8 @@ impl Shared {
 
     /// Writes bytes of a view to all replicas that are due at once, and tells the others.
     pub(crate) fn write(&self, view: usize, offset: u64, data: &[u8]) -> Result<usize> {
-        let shown = &self.model.definition.views[view];
+        let plan = self.plan();
+        let shown = &plan.model.definition.views[view];
         if shown.read_only {
             return Err(Error::ReadOnly { view: shown.name.clone() });
         }
@@ -152,17 +143,20 @@ impl Shared {
             return Ok(0);
         }
         let (len, end) = (data.len() as u64, offset + data.len() as u64);
-        self.declare(&mut writing, view, offset, len)?;
         let plan = self.plan();
+        self.declare(&plan, &mut writing, view, offset, len)?;
         self.in_progress.fetch_add(1, Ordering::SeqCst);
         let written = self.write_all(&plan, view, offset, data);
-        if written.is_ok() && self.has(Update::Async) {
+        if written.is_ok() && has(&plan, Update::Async) {
             self.queue.push(Job { view, offset, data: data.into() });
         }
-        for member in self.members.iter().filter(|member| member.update == Update::OnClose) {
+        for (_, member) in plan.members() {
             // Also if the write has failed: something of it may be there.
-            if member.files().is_some() {
+            if member.update == Update::OnClose && member.files().is_some() {
                 member.lack(view, offset..end);
+            }
+            if let Some(filling) = member.filling() {
+                filling.miss(view, offset..end);
             }
         }
         self.touch();
@@ -173,6 +167,7 @@ impl Shared {
     /// Notes durably that bytes of a view may differ between replicas from now on.
     pub(crate) fn declare(
         &self,
+        plan: &Plan,
         writing: &mut Writing,
         view: usize,
         offset: u64,
@@ -180,7 +175,7 @@ impl Shared {
     ) -> Result<()> {
         writing.last = Some(Instant::now());
         writing.is_unstamped = true;
-        if !self.needs_intents {
+        if !plan.needs_intents {
             return Ok(());
         }
         let regions = usize::try_from(len / crate::intents::REGION_BYTES + 2).unwrap_or(usize::MAX);
@@ -192,7 +187,7 @@ impl Shared {
     }
 
     fn write_all(&self, plan: &Plan, view: usize, offset: u64, data: &[u8]) -> Result<()> {
-        for (index, files) in self.primaries() {
+        for (index, files) in plan.primaries() {
             let Err(error) = self.write_to(plan, view, offset, data, (index, &files)) else {
                 continue;
             };
@@ -218,11 +213,6 @@ impl Shared {
         flow::scatter(slabs, |file| files.get(file), data, offset)
     }
 
-    fn has(&self, update: Update) -> bool {
-        let mut members = self.members.iter();
-        members.any(|member| member.update == update && member.files().is_some())
-    }
-
     fn touch(&self) {
         *self.modified.lock().unwrap_or_else(PoisonError::into_inner) = now();
         self.version.fetch_add(1, Ordering::SeqCst);
@@ -233,20 +223,17 @@ impl Shared {
     /// # Errors
     /// When that cannot be written down: then nothing may be acknowledged that it lacks.
     pub(crate) fn demote(&self, plan: &Plan, index: usize, error: &Error) -> Result<bool> {
-        let Some(member) = self.members.get(index) else { return Ok(false) };
+        let Some(member) = plan.members.get(index) else { return Ok(false) };
         let mut state = self.state();
         if member.files().is_none() {
             // Another thread was faster.
             return Ok(true);
         }
-        if !self.can_do_without(plan, index)? {
+        if !plan.can_do_without(index)? {
             return Ok(false);
         }
         member.set_files(None);
-        let reason = match error {
-            Error::File { source, .. } => format!("{error}: {source}"),
-            error => error.to_string(),
-        };
+        let reason = error.in_full();
         if let Some(known) = state.replicas.get_mut(&member.place.name) {
             known.condition = Condition::Stale { reason: reason.clone() };
         }
@@ -255,18 +242,6 @@ impl Shared {
         state.save(&self.state_directory, &self.around)?;
         self.unsaved.store(false, Ordering::SeqCst);
         Ok(true)
-    }
-
-    /// Whether all that a replica holds is in others, too, that are written at once.
-    fn can_do_without(&self, plan: &Plan, index: usize) -> Result<bool> {
-        let others: Vec<usize> = self
-            .primaries()
-            .iter()
-            .map(|(other, _)| *other)
-            .filter(|other| *other != index)
-            .collect();
-        let conversion = plan.copy(index, &others)?;
-        Ok(conversion.served().iter().all(|served| served.missing == 0))
     }
 
     /// Writes down what could not be written down before.
@@ -278,11 +253,20 @@ impl Shared {
         Ok(())
     }
 
+    /// What tells this dataset from others, and stays the same when it is closed and opened.
+    pub(crate) fn identity(&self) -> u64 {
+        crate::opening::identity(&self.lock)
+    }
+
     pub(crate) fn notice(&self, notice: &Notice) {
         if let Some(tell) = &self.tell {
             tell(notice);
         }
     }
+}
+
+fn has(plan: &Plan, update: Update) -> bool {
+    plan.members().any(|(_, member)| member.update == update && member.files().is_some())
 }
 
 pub(crate) fn now() -> Time {
@@ -294,6 +278,8 @@ pub(crate) fn now() -> Time {
 pub struct Dataset {
     pub(crate) shared: Arc<Shared>,
     pub(crate) worker: Option<std::thread::JoinHandle<()>>,
+    /// Those who make replicas.
+    pub(crate) fillers: Mutex<Vec<std::thread::JoinHandle<()>>>,
 }
 
 impl Dataset {
@@ -303,16 +289,17 @@ impl Dataset {
         &self.shared.path
     }
 
-    /// The views, in the order of the definition.
+    /// The names of the views, in the order in which they came.
     #[must_use]
-    pub fn views(&self) -> &[View] {
-        &self.shared.model.definition.views[..self.shared.model.shown]
+    pub fn views(&self) -> Vec<String> {
+        self.shared.plan().model.views().map(|(_, view)| view.name.clone()).collect()
     }
 
-    /// The index of the view of a name.
+    /// The number of the view of a name. It is the view's as long as the dataset is open, also when
+    /// it is removed.
     #[must_use]
     pub fn view(&self, name: &str) -> Option<usize> {
-        self.views().iter().position(|view| view.name == name)
+        self.shared.plan().model.view(name)
     }
 
     /// The bytes that a view has now.
@@ -348,53 +335,6 @@ impl Dataset {
         self.shared.settle(&mut writing)
     }
 
-    /// Makes a stale replica anew from the others; writers wait meanwhile. `progress` is told the
-    /// bytes done and the bytes in all, and says whether to go on. False: it is not stale.
-    ///
-    /// # Errors
-    /// [`Error::NoSuchReplica`]; [`Error::Interrupted`] when `progress` said so; what reading the
-    /// others or writing the new one meets. The replica stays as it was.
-    pub fn rebuild(
-        &self,
-        replica: &str,
-        progress: &mut dyn FnMut(u64, u64) -> bool,
-    ) -> Result<bool> {
-        let shared = &self.shared;
-        let mut members = shared.members.iter();
-        let Some(index) = members.position(|member| member.place.name == replica) else {
-            let names = shared.members.iter().map(|member| member.place.name.as_str());
-            let (name, has) = (replica.to_owned(), names.collect::<Vec<_>>().join(", "));
-            return Err(Error::NoSuchReplica { name, has });
-        };
-        let mut writing = shared.writing();
-        if shared.members[index].files().is_some() {
-            return Ok(false);
-        }
-        shared.settle(&mut writing)?;
-        let from = crate::copying::make(shared, &shared.plan(), index, progress)?;
-        let saved = {
-            let mut state = shared.state();
-            if let Some(known) = state.replicas.get_mut(replica) {
-                known.condition = Condition::Fresh;
-            }
-            state.save(&shared.state_directory, &shared.around)
-        };
-        if let Err(error) = saved {
-            // The file still says that it is stale, and so it is.
-            shared.members[index].set_files(None);
-            let reason = format!("it was made anew, but then: {error}");
-            if let Some(known) = shared.state().replicas.get_mut(replica) {
-                known.condition = Condition::Stale { reason };
-            }
-            return Err(error);
-        }
-        writing.is_unstamped = true;
-        let name = |source: &usize| shared.members[*source].place.name.clone();
-        let (replica, from) = (replica.to_owned(), from.iter().map(name).collect());
-        shared.notice(&Notice::Made { replica, from });
-        Ok(true)
-    }
-
     /// A number that changes with the content.
     #[must_use]
     pub fn version(&self) -> u32 {
@@ -410,34 +350,40 @@ impl Dataset {
     /// The replicas and how they are.
     #[must_use]
     pub fn replicas(&self) -> Vec<(String, Condition)> {
+        let plan = self.shared.plan();
         let state = self.shared.state();
-        let name = |member: &Member| member.place.name.clone();
-        let all = self.shared.members.iter().map(name);
-        all.map(|name| {
-            let condition = state.replicas[&name].condition.clone();
-            (name, condition)
-        })
-        .collect()
+        let all = plan.members().map(|(_, member)| {
+            let known = state.replicas.get(&member.place.name);
+            let condition = known.map(|known| known.condition.clone());
+            let condition = condition.unwrap_or_else(Condition::not_made);
+            (member.place.name.clone(), condition)
+        });
+        all.collect()
     }
 
-    /// Somebody opens a view for writing.
-    pub(crate) fn writer_opens(&self, view: usize) {
-        self.shared.writers[view].fetch_add(1, Ordering::SeqCst);
+    /// When views came or went last.
+    pub(crate) fn since(&self) -> Time {
+        *self.shared.since.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody closes what was opened for writing: the last one brings the replicas up to date
-    /// that wait for it.
-    pub(crate) fn writer_closes(&self, view: usize) {
-        if self.shared.writers[view].fetch_sub(1, Ordering::SeqCst) == 1 {
-            let _one_at_a_time = self.shared.writing();
-            self.shared.catch_up(view);
+    /// Somebody opens a view.
+    pub(crate) fn opens(&self, view: usize, is_writer: bool) {
+        let plan = self.shared.plan();
+        plan.uses[view].openings.fetch_add(1, Ordering::SeqCst);
+        if is_writer {
+            plan.uses[view].writers.fetch_add(1, Ordering::SeqCst);
         }
     }
 
-    /// What tells this dataset from others, and stays the same when it is closed and opened.
-    pub(crate) fn identity(&self) -> u64 {
-        let found = self.shared._lock.identity();
-        found.map_or(0, |found| found.inode ^ found.device.rotate_left(32))
+    /// Somebody closes a view: the last one of those who write brings the replicas up to date that
+    /// wait for it.
+    pub(crate) fn closes(&self, view: usize, is_writer: bool) {
+        let plan = self.shared.plan();
+        plan.uses[view].openings.fetch_sub(1, Ordering::SeqCst);
+        if is_writer && plan.uses[view].writers.fetch_sub(1, Ordering::SeqCst) == 1 {
+            let _one_at_a_time = self.shared.writing();
+            self.shared.catch_up(view);
+        }
     }
 
     /// The room where its definition is.

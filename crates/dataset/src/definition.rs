@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use drepl::limits::SOURCE_SIZE_MAX;
-use drepl::{Definition, Diagnostics, LoadError, Loaded, Loader};
+use drepl::{Compiled, Definition, Diagnostics, LoadError, Loaded, Loader};
 
 use crate::error::{Error, Result};
 
@@ -38,6 +38,37 @@ impl Loader for FileLoader {
         let name = name.strip_prefix(std::env::current_dir().unwrap_or_default()).unwrap_or(&name);
         Ok(Loaded { name: name.to_string_lossy().into_owned(), bytes })
     }
+}
+
+/// A definition as it would be if its file had another text.
+struct Instead {
+    text: String,
+}
+
+impl Loader for Instead {
+    fn load(&mut self, path: &str, from: Option<&str>) -> Result<Loaded, LoadError> {
+        let loaded = FileLoader.load(path, from)?;
+        match from {
+            None => Ok(Loaded { bytes: self.text.clone().into_bytes(), ..loaded }),
+            Some(_) => Ok(loaded),
+        }
+    }
+}
+
+/// The text of a definition's file alone.
+pub(crate) fn text(path: &Path) -> Result<String> {
+    let wrong = |why: String| Error::Definition { text: format!("{}: {why}", path.display()) };
+    let name = path.to_str().ok_or_else(|| wrong("not UTF-8".to_owned()))?;
+    let loaded = FileLoader.load(name, None).map_err(|error| wrong(error.to_string()))?;
+    String::from_utf8(loaded.bytes).map_err(|error| wrong(error.to_string()))
+}
+
+/// What the file of a definition would mean with this text.
+pub(crate) fn compiled(path: &Path, text: String) -> Result<Compiled> {
+    let wrong = |text| Error::Definition { text };
+    let name = path.to_str().ok_or_else(|| wrong(format!("{}: not UTF-8", path.display())))?;
+    drepl::compile(name, &mut Instead { text })
+        .map_err(|diagnostics: Diagnostics| wrong(diagnostics.render(false)))
 }
 
 /// Reads a definition, and what it includes.

@@ -21,13 +21,13 @@ impl AsFd for Direct {
 impl Dataset {
     /// A file that is what a view is, if there is one.
     pub(crate) fn direct(&self, view: usize) -> Option<Direct> {
-        if self.shared.model.lengths_view().is_some() {
+        let plan = self.shared.plan();
+        if plan.model.lengths_view().is_some() {
             // What a view is may change.
             return None;
         }
-        let plan = self.shared.plan();
         let size = plan.size(view);
-        self.shared.current().into_iter().find_map(|(replica, files)| {
+        self.shared.current(&plan).into_iter().find_map(|(replica, files)| {
             if plan.sizes(replica) != [size] || !files.get(0).is_raw() {
                 return None;
             }
@@ -45,7 +45,7 @@ impl Dataset {
 
     /// Whether the file still has what was last written.
     pub(crate) fn is_current(&self, direct: &Direct) -> bool {
-        let current = self.shared.current();
+        let current = self.shared.current(&self.shared.plan());
         let mut same = current.iter().filter(|(replica, _)| *replica == direct.replica);
         same.any(|(_, files)| Arc::ptr_eq(files, &direct.files))
     }

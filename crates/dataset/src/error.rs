@@ -163,6 +163,54 @@ pub enum Error {
         /// Those there are.
         has: String,
     },
+    /// There is no such view.
+    #[error("the dataset has no view `{name}`; it has {has}")]
+    NoSuchView {
+        /// The name asked for.
+        name: String,
+        /// Those there are.
+        has: String,
+    },
+    /// A replica is being made, and cannot be made twice at a time.
+    #[error("replica `{replica}` is being made already; `sluice layout status` says how far it is")]
+    Busy {
+        /// The replica.
+        replica: String,
+    },
+    /// A replica that cannot be removed, because others do not have what it has.
+    #[error(
+        "replica `{replica}` alone holds a part of the dataset; add another replica first, and wait \
+         until it is up to date"
+    )]
+    Needed {
+        /// The replica.
+        replica: String,
+    },
+    /// What has the name of a replica that is to be added.
+    #[error(
+        "replica `{replica}`: {} is there already; move it away, or give the replica another name",
+        path.display()
+    )]
+    Exists {
+        /// The replica.
+        replica: String,
+        /// Its file.
+        path: PathBuf,
+    },
+    /// A definition that cannot take the place of the one in force.
+    #[error("{}: {why}", path.display())]
+    Change {
+        /// The definition.
+        path: PathBuf,
+        /// Why it cannot.
+        why: String,
+    },
+    /// Something was asked of the dataset that it does not know.
+    #[error("{why}")]
+    Command {
+        /// What is wrong with it, and what there is.
+        why: String,
+    },
     /// A write through a view that cannot be written.
     #[error("view `{view}` is read-only")]
     ReadOnly {
@@ -209,6 +257,18 @@ impl Error {
         Self::File { operation, path: path.to_path_buf(), source: errno.into() }
     }
 
+    /// What it says with all that caused it, in one line.
+    #[must_use]
+    pub fn in_full(&self) -> String {
+        let mut text = self.to_string();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        text
+    }
+
     /// The number that a client of the store is given.
     #[must_use]
     pub fn to_errno(&self) -> Errno {
@@ -219,10 +279,14 @@ impl Error {
             Self::ReadOnly { .. } => Errno::EROFS,
             Self::PastEnd { .. } => Errno::EFBIG,
             Self::Length { .. }
+            | Self::NoSuchView { .. }
+            | Self::Change { .. }
+            | Self::Command { .. }
             | Self::Definition { .. }
             | Self::Layout { .. }
             | Self::NoSuchReplica { .. } => Errno::EINVAL,
-            Self::InUse { .. } => Errno::EBUSY,
+            Self::InUse { .. } | Self::Busy { .. } | Self::Needed { .. } => Errno::EBUSY,
+            Self::Exists { .. } => Errno::EEXIST,
             Self::Unsupported { .. } => Errno::EOPNOTSUPP,
             Self::Interrupted => Errno::EINTR,
             Self::Hdf5(hdf::Error::System { source, .. }) => {

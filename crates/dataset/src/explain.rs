@@ -1,6 +1,7 @@
 //! Where everything lies, and what it costs to read it.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use drepl::definition::Update;
 
@@ -54,7 +55,7 @@ impl Explanation {
     /// # Errors
     /// When the definition is wrong, or cannot be laid out.
     pub fn of(path: &Path) -> Result<Self> {
-        let model = Model::new(crate::definition::load(path)?);
+        let model = Arc::new(Model::new(crate::definition::load(path)?));
         let plan = Plan::new(&model, None, path)?;
         let replicas = &model.definition.replicas;
         // As reads do: those that are always up to date, the closest first.
@@ -62,7 +63,7 @@ impl Explanation {
             (0..replicas.len()).filter(|index| replicas[*index].update == Update::Sync).collect();
         sources.sort_by_key(|index| replicas[*index].closeness);
         let mut views = Vec::new();
-        for (number, view) in model.definition.views[..model.shown].iter().enumerate() {
+        for (number, view) in model.views() {
             let conversion = plan.read(number, &sources)?;
             let mut variables = Vec::new();
             for (index, placed) in plan.view(number).variables().iter().enumerate() {

@@ -53,6 +53,33 @@ impl Surroundings {
     }
 }
 
+/// Replaces a file: after a crash it has the old content or the new one. `beside` is the name, in the
+/// same directory, under which it is written; `mode` its permissions, where they are not the usual.
+pub(crate) fn replace(
+    path: &Path,
+    beside: &str,
+    content: &[u8],
+    mode: Option<Mode>,
+    around: &Surroundings,
+) -> Result<()> {
+    let new = path.with_file_name(beside);
+    // One that was not finished.
+    match around.change("unlink", &new, || rustix::fs::unlink(&new)) {
+        Ok(()) => {}
+        Err(error) if error.to_errno() == p9::Errno::ENOENT => {}
+        Err(error) => return Err(error),
+    }
+    let file = File::create(&new, around)?;
+    if let Some(mode) = mode {
+        around.change("fchmod", &new, || rustix::fs::fchmod(&file.fd, mode))?;
+    }
+    file.write_at(content, 0)?;
+    file.sync()?;
+    around.change("rename", path, || rustix::fs::rename(&new, path))?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    around.sync_directory(parent.unwrap_or(Path::new(".")))
+}
+
 /// An open file.
 pub(crate) struct File {
     fd: OwnedFd,

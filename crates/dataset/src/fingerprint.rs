@@ -21,10 +21,20 @@ pub(crate) fn of(definition: &Definition, replica: &Replica) -> u128 {
     fnv1a(text.text.as_bytes())
 }
 
-/// The number of all views: when it changes, bytes of views mean something else.
-pub(crate) fn of_views(definition: &Definition) -> u128 {
+/// The number of each view: when it changes, its bytes mean something else.
+pub(crate) fn of_views(definition: &Definition) -> Vec<u128> {
+    let number = |view: &View| {
+        let mut text = Text { definition, text: String::new() };
+        text.view(view);
+        fnv1a(text.text.as_bytes())
+    };
+    definition.views.iter().map(number).collect()
+}
+
+/// The number of all variables of the dataset.
+pub(crate) fn of_variables(definition: &Definition) -> u128 {
     let mut text = Text { definition, text: String::new() };
-    definition.views.iter().for_each(|view| text.view(view));
+    (0..definition.variables.len()).for_each(|variable| text.variable(variable));
     fnv1a(text.text.as_bytes())
 }
 

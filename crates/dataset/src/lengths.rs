@@ -32,8 +32,8 @@ impl Shared {
         writing: &mut Writing,
     ) -> Result<&'d [u8]> {
         let mut plan = self.plan();
-        if self.model.lengths_view().is_some() {
-            let stored = plan.stored_after(&self.model, view, offset, data)?;
+        if plan.model.lengths_view().is_some() {
+            let stored = plan.stored_after(view, offset, data)?;
             if stored != plan.stored {
                 self.place_anew(&plan, stored, writing)?;
                 plan = self.plan();
@@ -41,7 +41,7 @@ impl Shared {
         }
         let size = plan.size(view);
         if offset >= size && !data.is_empty() {
-            let view = self.model.definition.views[view].name.clone();
+            let view = plan.model.definition.views[view].name.clone();
             return Err(Error::PastEnd { view, size, offset });
         }
         let left = usize::try_from(size.saturating_sub(offset)).unwrap_or(usize::MAX);
@@ -49,16 +49,15 @@ impl Shared {
     }
 
     fn place_anew(&self, old: &Plan, stored: Vec<u8>, writing: &mut Writing) -> Result<()> {
-        let new =
-            Plan::new(&self.model, Some(stored), &self.path).map_err(|error| match error {
-                Error::Layout { why, .. } => self.model.bad_length(why),
-                error => error,
-            })?;
+        let new = old.with_lengths(stored).map_err(|error| match error {
+            Error::Layout { why, .. } => old.model.bad_length(why),
+            error => error,
+        })?;
         // What is due, and what the intents say, is said of the old places.
         self.settle(writing)?;
         writing.last = Some(std::time::Instant::now());
         writing.is_unstamped = true;
-        let changed = self.changed(old, &new);
+        let changed = changed_between(old, &new);
         let before = |variable: &usize| Intent::length(*variable, old.lengths.get(*variable));
         writing.intents.declare_everything(changed.iter().map(before))?;
         let mut place = self.plan.write().unwrap_or_else(PoisonError::into_inner);
@@ -71,22 +70,16 @@ impl Shared {
             return self.settle(writing);
         }
         // Some replicas may have the new lengths, and some not: the first one is right.
-        let stored = stored_in(&self.model, old, &self.primaries())?;
-        let now = Plan::new(&self.model, Some(stored), &self.path)?;
-        self.finish_lengths(&now, &self.changed(old, &now))?;
+        let stored = stored_in(old, &old.primaries())?;
+        let now = old.with_lengths(stored)?;
+        self.finish_lengths(&now, &changed_between(old, &now))?;
         self.recover(&now, &[Intent::EVERYTHING])?;
         *place = Arc::new(now);
         done
     }
 
-    fn changed(&self, old: &Plan, new: &Plan) -> Vec<usize> {
-        let mut stored = self.model.stored.clone();
-        stored.retain(|variable| old.lengths.get(*variable) != new.lengths.get(*variable));
-        stored
-    }
-
     fn change_lengths(&self, old: &Plan, new: &Plan, changed: &[usize]) -> Result<()> {
-        for (index, member) in self.members.iter().enumerate() {
+        for (index, member) in old.members.iter().enumerate() {
             let Some(files) = member.files() else { continue };
             let sizes = old.sizes(index).into_iter().zip(new.sizes(index));
             let sizes: Vec<u64> = sizes.map(|(old, new)| old.max(new)).collect();
@@ -96,7 +89,7 @@ impl Shared {
                 return Err(error);
             }
         }
-        if let Some(view) = self.model.lengths_view() {
+        if let Some(view) = new.model.lengths_view() {
             self.give_to_all(new, view, 0, &new.stored)?;
         }
         self.finish_lengths(new, changed)
@@ -104,7 +97,7 @@ impl Shared {
 
     /// Gives all files the sizes and the zeros that new lengths ask for; may be done again.
     pub(crate) fn finish_lengths(&self, plan: &Plan, changed: &[usize]) -> Result<()> {
-        for (index, member) in self.members.iter().enumerate() {
+        for (index, member) in plan.members.iter().enumerate() {
             let Some(files) = member.files() else { continue };
             if let Err(error) = self.finish_lengths_of(plan, changed, (index, &files))
                 && !self.demote(plan, index, &error)?
@@ -124,8 +117,8 @@ impl Shared {
         let sizes = plan.sizes(index);
         for (number, size) in sizes.iter().enumerate() {
             let file = files.get(number);
-            for placed in self.begin_anew(plan, changed, index, number) {
-                if self.is_variable(placed) {
+            for placed in begin_anew(plan, changed, index, number) {
+                if is_variable(&plan.model, placed) {
                     file.set_size(placed.offset)?;
                 } else {
                     // A part of fixed size: one row.
@@ -145,47 +138,49 @@ impl Shared {
         }
         Ok(())
     }
+}
 
-    /// What lies in a replica's file of arrays of several dimensions that have one of the lengths.
-    fn begin_anew<'p>(
-        &'p self,
-        plan: &'p Plan,
-        lengths: &'p [usize],
-        replica: usize,
-        file: usize,
-    ) -> impl Iterator<Item = &'p Placed> {
-        let definition = &self.model.definition;
-        let placed = plan.replica(replica).variables().iter();
-        placed.filter(move |placed| placed.file == file).filter(move |placed| {
-            let source = match placed.view {
-                Some(view) => definition.views[view].variables[placed.variable].source,
-                None => placed.variable,
-            };
-            let Type::Array(array) = &definition.variables[source].kind else { return false };
-            let has = array.lengths.iter().any(|length| match length {
-                Length::Stored(variable) => lengths.contains(variable),
-                Length::Fixed(_) => false,
-            });
-            has && array.lengths.len() > 1
-        })
-    }
+/// The lengths that differ.
+fn changed_between(old: &Plan, new: &Plan) -> Vec<usize> {
+    let mut stored = old.model.stored.clone();
+    stored.retain(|variable| old.lengths.get(*variable) != new.lengths.get(*variable));
+    stored
+}
 
-    /// Whether something lies at the end of its file because its size may change.
-    fn is_variable(&self, placed: &Placed) -> bool {
-        let Some(view) = placed.view else { return true };
-        let variable = &self.model.definition.views[view].variables[placed.variable];
-        crate::replica::is_variable_part(&self.model.definition, variable)
-    }
+/// What lies in a replica's file of arrays of several dimensions that have one of the lengths.
+fn begin_anew<'p>(
+    plan: &'p Plan,
+    lengths: &'p [usize],
+    replica: usize,
+    file: usize,
+) -> impl Iterator<Item = &'p Placed> {
+    let definition = &plan.model.definition;
+    let placed = plan.replica(replica).variables().iter();
+    placed.filter(move |placed| placed.file == file).filter(move |placed| {
+        let source = match placed.view {
+            Some(view) => definition.views[view].variables[placed.variable].source,
+            None => placed.variable,
+        };
+        let Type::Array(array) = &definition.variables[source].kind else { return false };
+        let has = array.lengths.iter().any(|length| match length {
+            Length::Stored(variable) => lengths.contains(variable),
+            Length::Fixed(_) => false,
+        });
+        has && array.lengths.len() > 1
+    })
+}
+
+/// Whether something lies at the end of its file because its size may change.
+fn is_variable(model: &Model, placed: &Placed) -> bool {
+    let Some(view) = placed.view else { return true };
+    let variable = &model.definition.views[view].variables[placed.variable];
+    crate::replica::is_variable_part(&model.definition, variable)
 }
 
 /// The lengths that replicas hold: of each variable, what the first one says that has it.
-pub(crate) fn stored_in(
-    model: &Model,
-    plan: &Plan,
-    primaries: &[(usize, Arc<Files>)],
-) -> Result<Vec<u8>> {
+pub(crate) fn stored_in(plan: &Plan, primaries: &[(usize, Arc<Files>)]) -> Result<Vec<u8>> {
     let mut stored = plan.stored.clone();
-    let Some(view) = model.lengths_view() else { return Ok(stored) };
+    let Some(view) = plan.model.lengths_view() else { return Ok(stored) };
     let placed = plan.view(view).variables();
     let mut known = vec![false; placed.len()];
     for (index, files) in primaries {

@@ -23,20 +23,28 @@
 //! After a crash, [`Dataset::open`] makes equal what the intents name, from the replicas that are
 //! written at once.
 //!
+//! While it is open, another definition can take the place of the one in force (`change`), and
+//! replicas are made or made anew while others write (`filling`); `control` is how that is asked for
+//! from wherever the store is reached.
+//!
 //! # Source
 //!
 //! Ionkov, Lang, Maltzahn, "DRepl: Optimizing Access to Application Data for Analysis and
 //! Visualization", §III. Write intents are those of a RAID's bitmap (md(4)).
 #![forbid(unsafe_code)]
 
+mod change;
+mod control;
 mod copying;
 mod dataset;
 pub mod definition;
 mod direct;
+mod edit;
 mod error;
 mod explain;
 mod faults;
 mod file;
+mod filling;
 mod fingerprint;
 mod flow;
 mod hash;
@@ -50,18 +58,22 @@ mod plan;
 mod queue;
 mod ranges;
 mod replica;
+mod report;
 mod state;
 mod status;
 mod upkeep;
 mod views;
 
+pub use change::Changed;
 pub use dataset::Dataset;
+pub use edit::Edit;
 pub use error::{Error, Result};
 pub use explain::{Explanation, VariablePlace, ViewPlace};
 pub use faults::{Call, Faults, Kind, Verdict};
 pub(crate) use flow::WINDOW_BYTES;
 pub use notice::{Notice, Tell};
 pub use opening::Options;
+pub use report::{ReplicaReport, Report, ViewReport};
 pub use state::Condition;
-pub use status::Status;
+pub use status::{Service, Status};
 pub use views::DatasetStore;

@@ -13,6 +13,13 @@ pub enum Notice {
         /// Why.
         reason: String,
     },
+    /// The file of a replica has lost its name, and cannot be done without.
+    Orphaned {
+        /// The replica.
+        replica: String,
+        /// What has become of it.
+        reason: String,
+    },
     /// A replica was made.
     Made {
         /// The replica.
@@ -33,6 +40,11 @@ impl fmt::Display for Notice {
             Self::Stale { replica, reason } => write!(
                 f,
                 "replica `{replica}` is stale and no longer used: {reason}; make it anew by `sluice layout rebuild`"
+            ),
+            Self::Orphaned { replica, reason } => write!(
+                f,
+                "replica `{replica}` alone holds something, and its file is lost as soon as it is no longer open: \
+                 {reason}; save it by `sluice layout rebuild` now"
             ),
             Self::Made { replica, from } if from.is_empty() => {
                 write!(f, "replica `{replica}` was created, all zeros")

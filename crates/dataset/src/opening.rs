@@ -13,7 +13,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use drepl::Definition;
 use drepl::definition::Update;
@@ -24,14 +24,16 @@ use crate::error::{Error, Result};
 use crate::faults::Faults;
 use crate::file::{File, Identity, Surroundings};
 use crate::fingerprint;
+use crate::hash::fnv1a;
 use crate::intents::{Intent, Intents};
-use crate::member::Member;
+use crate::member::{Member, Use};
 use crate::notice::{Notice, Tell};
 use crate::plan::{Model, Plan};
 use crate::queue::{BYTES_MAX, Queue};
 use crate::replica::{Files, Found, Place};
 use crate::state::{Condition, Known, State};
 use crate::upkeep;
+use crate::views::CONTROL;
 
 /// What may be chosen about an open dataset.
 #[derive(Clone, Default)]
@@ -70,7 +72,7 @@ impl Dataset {
     /// # Errors
     /// As there.
     pub fn with_definition(path: &Path, definition: Definition, options: &Options) -> Result<Self> {
-        let model = Model::new(definition);
+        let model = Arc::new(Model::new(definition));
         let directory = path.parent().filter(|dir| !dir.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
         let around = Surroundings { faults: options.faults.clone() };
@@ -110,11 +112,18 @@ fn take(state_directory: &Path, around: &Surroundings) -> Result<File> {
         },
     };
     lock.lock()?;
+    crate::status::forget_service(state_directory);
     Ok(lock)
 }
 
+/// What tells a dataset from others.
+pub(crate) fn identity(lock: &File) -> u64 {
+    let found = lock.identity();
+    found.map_or(0, |found| found.inode ^ found.device.rotate_left(32))
+}
+
 struct Opening<'o> {
-    model: Model,
+    model: Arc<Model>,
     path: &'o Path,
     directory: &'o Path,
     state_directory: PathBuf,
@@ -130,8 +139,11 @@ impl Opening<'_> {
         let intents = Intents::open(&self.state_directory.join("intents"), &self.around)?;
         let plan = Plan::new(&self.model, None, self.path)?;
 
-        let views = fingerprint::of_views(&self.model.definition);
-        let mut state = State { views, ..State::default() };
+        let meaning = Meaning::of(&self.model.definition);
+        let live = meaning.translated(intents.live(), &known);
+        // What the intents are for, until they are done.
+        let (views, variables) = (known.views.clone(), known.variables);
+        let mut state = State { views, variables, ..State::default() };
         let (mut members, mut adopted, mut missing) = (Vec::new(), Vec::new(), Vec::new());
         let mut was_changed = false;
         let mut owners: BTreeMap<Identity, String> = BTreeMap::new();
@@ -176,20 +188,25 @@ impl Opening<'_> {
             };
             was_changed |= !is_as_left;
             state.replicas.insert(place.name.clone(), Known { layout, condition, written });
-            let views = self.model.definition.views.len();
-            members.push(Member::new(place, replica.update, replica.closeness, files, views));
+            let files = files.map(Arc::new);
+            let flags = (replica.update, replica.closeness);
+            members.push(Arc::new(Member::new(place, flags, layout, files)));
         }
-        let plan = self.placed(plan, &members, &intents)?;
-        self.check_held(&plan, &members, &missing, &state)?;
+        let mut plan = plan;
+        plan.members = members;
+        plan.needs_intents = plan.may_differ()?;
+        let mut plan = self.placed(plan, &live)?;
+        plan.check_held(&missing, &state)?;
+        plan.add_uses(identity(&lock));
 
-        let needs_intents = self.needs_intents(&plan)?;
         let shared = Arc::new(Shared {
             path: self.path.to_path_buf(),
+            directory: self.directory.to_path_buf(),
             state_directory: self.state_directory.clone(),
             around: self.around.clone(),
             tell: self.options.tell.clone(),
             plan: RwLock::new(Arc::new(plan)),
-            members,
+            changing: Mutex::default(),
             writing: Mutex::new(Writing { intents, last: None, lost: false, is_unstamped: false }),
             queue: Queue::new(BYTES_MAX),
             in_progress: AtomicUsize::new(0),
@@ -197,20 +214,18 @@ impl Opening<'_> {
             unsaved: AtomicBool::new(false),
             version: AtomicU32::new(0),
             modified: Mutex::default(),
-            writers: (0..self.model.definition.views.len()).map(|_| AtomicUsize::new(0)).collect(),
-            needs_intents,
-            model: self.model,
-            _lock: lock,
+            since: Mutex::default(),
+            is_ending: AtomicBool::new(false),
+            lock,
         });
-        let is_same = is_new || known.views == views;
         if was_changed && shared.writing().intents.live().next().is_none() {
             // Somebody else has written to a replica, or nobody said that all was done: the end
             // came without a close. They must agree.
-            adopted = (0..shared.members.len()).collect();
+            adopted = (0..shared.plan().members.len()).collect();
         }
-        finish(&shared, is_new, is_same, &adopted, &missing)?;
+        finish(&shared, is_new, (meaning, live), &adopted, &missing)?;
         let worker = Some(upkeep::start(&shared)?);
-        Ok(Dataset { shared, worker })
+        Ok(Dataset { shared, worker, fillers: Mutex::default() })
     }
 
     fn tell(&self, notice: &Notice) {
@@ -256,37 +271,16 @@ impl Opening<'_> {
         }
     }
 
-    /// Whether something that a view shows is in several places, which a crash may make differ.
-    fn needs_intents(&self, plan: &Plan) -> Result<bool> {
-        if self.model.definition.replicas.len() > 1 || self.model.lengths_view().is_some() {
-            return Ok(true);
-        }
-        for view in 0..self.model.definition.views.len() {
-            let shown: u64 = plan.read(view, &[0])?.served().iter().map(|one| one.moved).sum();
-            let stored: u64 =
-                plan.write(view, 0).clip(0..plan.size(view)).map(|one| one.bytes()).sum();
-            if stored != shown {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
     /// Places everything for the lengths that the replicas hold, and checks their sizes.
-    fn placed(&self, plan: Plan, members: &[Member], intents: &Intents) -> Result<Plan> {
+    fn placed(&self, plan: Plan, live: &[Intent]) -> Result<Plan> {
         let mut plan = plan;
         if self.model.lengths_view().is_some() {
-            let members = members.iter().enumerate();
-            let primaries: Vec<_> = members
-                .filter(|(_, member)| member.update == Update::Sync)
-                .filter_map(|(index, member)| Some((index, member.files()?)))
-                .collect();
-            let stored = crate::lengths::stored_in(&self.model, &plan, &primaries)?;
-            plan = Plan::new(&self.model, Some(stored), self.path)?;
+            let stored = crate::lengths::stored_in(&plan, &plan.primaries())?;
+            plan = plan.with_lengths(stored)?;
         }
         let views = self.model.definition.views.len();
-        let was_placed_anew = intents.live().any(|intent| intent.view >= views);
-        for (index, member) in members.iter().enumerate() {
+        let was_placed_anew = live.iter().any(|intent| intent.view >= views);
+        for (index, member) in plan.members.iter().enumerate() {
             let Some(files) = member.files() else { continue };
             if was_placed_anew && member.place.is_directory {
                 // In the midst of it: see `crate::lengths`.
@@ -296,28 +290,47 @@ impl Opening<'_> {
         }
         Ok(plan)
     }
+}
 
-    /// Checks that every view can be read from replicas that are written at once and up to date.
-    fn check_held(
-        &self,
-        plan: &Plan,
-        members: &[Member],
-        made: &[usize],
-        state: &State,
-    ) -> Result<()> {
-        let at_once = |index: &usize| members[*index].update == Update::Sync;
-        let declared: Vec<usize> = (0..members.len()).filter(at_once).collect();
+impl Plan {
+    /// Whether something that a view shows is in several places, which a crash may make differ.
+    pub(crate) fn may_differ(&self) -> Result<bool> {
+        let replicas: Vec<usize> = self.members().map(|(index, _)| index).collect();
+        let &[one] = &replicas[..] else { return Ok(true) };
+        if self.model.lengths_view().is_some() {
+            return Ok(true);
+        }
+        for view in 0..self.model.definition.views.len() {
+            let shown: u64 = self.read(view, &[one])?.served().iter().map(|one| one.moved).sum();
+            let stored: u64 =
+                self.write(view, one).clip(0..self.size(view)).map(|one| one.bytes()).sum();
+            if stored != shown {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Checks that every view can be read from replicas that are written at once and up to date, or
+    /// about to be `made`.
+    pub(crate) fn check_held(&self, made: &[usize], state: &State) -> Result<()> {
+        if self.model.view(CONTROL).is_some() {
+            let why = format!("a view cannot be called `{CONTROL}`: this name is Sluice's own");
+            return Err(Error::Layout { path: self.path.clone(), why });
+        }
+        let at_once = self.members().filter(|(_, member)| member.update == Update::Sync);
+        let declared: Vec<usize> = at_once.map(|(index, _)| index).collect();
         let fresh: Vec<usize> = declared
             .iter()
             .copied()
-            .filter(|index| members[*index].files().is_some() || made.contains(index))
+            .filter(|index| self.members[*index].files().is_some() || made.contains(index))
             .collect();
         for (number, view) in self.model.definition.views.iter().enumerate() {
             let lacking = |sources: &[usize]| -> Result<Option<String>> {
-                let conversion = plan.read(number, sources)?;
+                let conversion = self.read(number, sources)?;
                 let lacking = conversion.served().iter().find(|served| served.missing > 0);
                 Ok(lacking.map(|served| {
-                    let placed = &plan.view(number).variables()[served.variable];
+                    let placed = &self.view(number).variables()[served.variable];
                     view.variables[placed.variable].name.clone()
                 }))
             };
@@ -338,54 +351,96 @@ impl Opening<'_> {
         }
         Ok(())
     }
+
+    /// Gives the views that have none yet a number of their file: one that is the same whenever this
+    /// dataset is served, and another for another one, since a client that comes back after a
+    /// restart must know its files again.
+    pub(crate) fn add_uses(&mut self, identity: u64) {
+        for view in &self.model.definition.views[self.uses.len()..] {
+            let mut text = identity.to_le_bytes().to_vec();
+            text.extend(view.name.as_bytes());
+            let mut path = fnv1a(&text) as u64 >> 16;
+            while self.uses.iter().any(|one| one.path == path) {
+                path += 1;
+            }
+            self.uses.push(Arc::new(Use::new(path)));
+        }
+    }
+}
+
+/// What the numbers in intents mean.
+#[derive(Clone)]
+pub(crate) struct Meaning {
+    pub(crate) views: Vec<u128>,
+    pub(crate) variables: u128,
+}
+
+impl Meaning {
+    pub(crate) fn of(definition: &Definition) -> Self {
+        let views = fingerprint::of_views(definition);
+        Self { views, variables: fingerprint::of_variables(definition) }
+    }
+
+    /// Intents as they are called here. Of what is not here any more, everything may differ.
+    fn translated(&self, intents: impl Iterator<Item = Intent>, known: &State) -> Vec<Intent> {
+        let one = |intent: Intent| {
+            if intent.as_length().is_some() {
+                return (known.variables == self.variables).then_some(intent);
+            }
+            let meant = known.views.get(intent.view)?;
+            if self.views.get(intent.view) == Some(meant) {
+                return Some(intent);
+            }
+            let view = self.views.iter().position(|view| view == meant)?;
+            Some(Intent { view, ..intent })
+        };
+        let mut all: Vec<Intent> =
+            intents.map(|intent| one(intent).unwrap_or(Intent::EVERYTHING)).collect();
+        all.sort_unstable();
+        all.dedup();
+        all
+    }
 }
 
 /// Makes all replicas equal, and those that are missing.
 fn finish(
     shared: &Shared,
     is_new: bool,
-    is_same: bool,
+    (meaning, intents): (Meaning, Vec<Intent>),
     adopted: &[usize],
     missing: &[usize],
 ) -> Result<()> {
     let plan = shared.plan();
     let mut writing = shared.writing();
-    let mut intents: Vec<Intent> = writing.intents.live().collect();
-    if !intents.is_empty() && !is_same {
-        // They are for views that have become others.
-        intents.push(Intent::EVERYTHING);
-    }
     if !intents.is_empty() {
-        if is_same {
-            let lengths = intents.iter().filter_map(|intent| intent.as_length());
-            let changed =
-                lengths.filter(|(variable, before)| plan.lengths.get(*variable) != *before);
-            let changed: Vec<usize> = changed.map(|(variable, _)| variable).collect();
-            shared.finish_lengths(&plan, &changed)?;
-        }
+        let lengths = intents.iter().filter_map(|intent| intent.as_length());
+        let changed = lengths.filter(|(variable, before)| plan.lengths.get(*variable) != *before);
+        let changed: Vec<usize> = changed.map(|(variable, _)| variable).collect();
+        shared.finish_lengths(&plan, &changed)?;
         let bytes = shared.recover(&plan, &intents)?;
         shared.notice(&Notice::Recovered { bytes });
     }
     for index in adopted {
-        copying::verify(shared, &plan, *index)?;
+        copying::verify(&plan, *index)?;
     }
     for index in missing {
-        let from = match copying::make(shared, &plan, *index, &mut |_, _| true) {
-            Ok(from) => from,
-            Err(error) => {
-                // Its place is not known to the state yet, so that it is made by the next one.
-                return Err(error);
-            }
-        };
-        let name = |source: &usize| shared.members[*source].place.name.clone();
+        // If that fails, its place is not known to the state yet, so that it is made by the next
+        // opening.
+        let from = copying::make(shared, &plan, *index)?;
+        let name = |source: &usize| plan.members[*source].place.name.clone();
         let from =
             if is_new && adopted.is_empty() { Vec::new() } else { from.iter().map(name).collect() };
         let replica = name(index);
         shared.notice(&Notice::Made { replica, from });
     }
-    shared.state().save(&shared.state_directory, &shared.around)?;
     if !intents.is_empty() {
         shared.settle(&mut writing)?;
+    }
+    {
+        // Only now: until there are no intents, they must be understood.
+        let mut state = shared.state();
+        (state.views, state.variables) = (meaning.views, meaning.variables);
+        state.save(&shared.state_directory, &shared.around)?;
     }
     shared.stamp()?;
     drop(writing);
@@ -396,9 +451,11 @@ impl Shared {
     /// Notes when the replicas were written last: if that is another time when they are opened
     /// again, somebody else did it.
     pub(crate) fn stamp(&self) -> Result<()> {
+        // Before the state: whoever has the plan may want that.
+        let plan = self.plan();
         let mut state = self.state();
         let before = state.clone();
-        for member in &self.members {
+        for (_, member) in plan.members() {
             let Some(files) = member.files() else { continue };
             if let Some(known) = state.replicas.get_mut(&member.place.name) {
                 known.written = Some(files.modified()?);
@@ -410,10 +467,11 @@ impl Shared {
     /// Takes time and version of the content from the replicas' files.
     fn date(&self) -> Result<()> {
         let mut newest = p9::Time::default();
-        for (_, files) in self.primaries() {
+        for (_, files) in self.plan().primaries() {
             newest = newest.max(files.modified()?);
         }
-        *self.modified.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = newest;
+        *self.modified.lock().unwrap_or_else(PoisonError::into_inner) = newest;
+        *self.since.lock().unwrap_or_else(PoisonError::into_inner) = newest;
         let mixed = newest.seconds.rotate_left(30) ^ newest.nanoseconds;
         let version = (mixed ^ (mixed >> 32)) as u32;
         self.version.store(version, std::sync::atomic::Ordering::SeqCst);

@@ -1,24 +1,32 @@
 //! Where everything lies at present, and how it gets from one place to another.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use drepl::Definition;
 use drepl::definition::{
-    ByteOrder, Length, Order, Part, Placing, Scalar, Type, View, ViewVariable,
+    ByteOrder, Length, Order, Part, Placing, Scalar, Type, Update, View, ViewVariable,
 };
 use layout::{Conversion, Layout, Lengths, Placement, Slab};
 
 use crate::error::{Error, Result};
 use crate::hdf5;
+use crate::member::{Member, Use};
+use crate::replica::Files;
 
 /// A definition with its lengths made visible.
+///
+/// While a dataset is open, views and replicas come and go, but a number once given to one is never
+/// another's: what is removed stays in the lists, unseen (`crate::change`).
+#[derive(Clone)]
 pub(crate) struct Model {
     pub(crate) definition: Definition,
-    /// How many of the views are those of the user.
-    pub(crate) shown: usize,
-    /// The variables that store lengths of arrays, in the order in which the view behind the
-    /// user's has them.
+    /// By view: whether it is the user's, and was not removed.
+    pub(crate) shown: Vec<bool>,
+    /// The view of the lengths.
+    lengths: Option<usize>,
+    /// The variables that store lengths of arrays, in the order in which that view has them.
     pub(crate) stored: Vec<usize>,
 }
 
@@ -38,7 +46,8 @@ impl Model {
                 }
             }
         }
-        let shown = definition.views.len();
+        let mut shown = vec![true; definition.views.len()];
+        let lengths = (!stored.is_empty()).then_some(definition.views.len());
         if !stored.is_empty() {
             let variable = |source: &usize| ViewVariable {
                 name: definition.variables[*source].name.clone(),
@@ -59,12 +68,31 @@ impl Model {
             });
         }
         hdf5::add_stored_views(&mut definition);
-        Self { definition, shown, stored }
+        shown.resize(definition.views.len(), false);
+        Self { definition, shown, lengths, stored }
     }
 
     /// The view of the lengths.
     pub(crate) fn lengths_view(&self) -> Option<usize> {
-        (!self.stored.is_empty()).then_some(self.shown)
+        self.lengths
+    }
+
+    /// Adds a view, and says its number.
+    pub(crate) fn add_view(&mut self, view: View, is_shown: bool) -> usize {
+        self.definition.views.push(view);
+        self.shown.push(is_shown);
+        self.shown.len() - 1
+    }
+
+    /// The views that the user sees, with their numbers.
+    pub(crate) fn views(&self) -> impl Iterator<Item = (usize, &View)> {
+        let views = self.definition.views.iter().enumerate();
+        views.filter(|(number, _)| self.shown[*number])
+    }
+
+    /// The number of the view of a name.
+    pub(crate) fn view(&self, name: &str) -> Option<usize> {
+        self.views().find(|(_, view)| view.name == name).map(|(number, _)| number)
     }
 
     /// The bytes of that view.
@@ -182,13 +210,22 @@ fn integer(scalar: Scalar, bytes: &[u8]) -> i128 {
     i128::from_le_bytes(all)
 }
 
-/// Where everything lies, for certain lengths of arrays.
+/// What there is and where everything lies, for certain lengths of arrays.
 pub(crate) struct Plan {
+    pub(crate) model: Arc<Model>,
+    /// The replicas of the model, in its order.
+    pub(crate) members: Vec<Arc<Member>>,
+    /// Those of them that were removed.
+    pub(crate) gone: BTreeSet<usize>,
+    /// Who uses the views of the model, in its order.
+    pub(crate) uses: Vec<Arc<Use>>,
+    /// Whether a write can leave two places different that should be equal.
+    pub(crate) needs_intents: bool,
     /// The bytes of the view of the lengths.
     pub(crate) stored: Vec<u8>,
     pub(crate) lengths: Lengths,
     /// The definition, for messages.
-    path: PathBuf,
+    pub(crate) path: PathBuf,
     views: Vec<Placement>,
     replicas: Vec<Placement>,
     /// By view: how it was read last, and from which replicas.
@@ -207,8 +244,9 @@ struct Reading {
 }
 
 impl Plan {
-    /// Places everything for the lengths that these bytes are; none: all are 0.
-    pub(crate) fn new(model: &Model, stored: Option<Vec<u8>>, path: &Path) -> Result<Self> {
+    /// Places everything for the lengths that these bytes are; none: all are 0. There are no members
+    /// yet.
+    pub(crate) fn new(model: &Arc<Model>, stored: Option<Vec<u8>>, path: &Path) -> Result<Self> {
         let stored = stored.unwrap_or_else(|| vec![0; model.lengths_bytes()]);
         let lengths = model.lengths(&stored)?;
         let wrong =
@@ -226,8 +264,56 @@ impl Plan {
         let reads = views.iter().map(|_| Mutex::default()).collect();
         let writes = views.iter().map(|_| OnceLock::new()).collect();
         let to_lengths = views.iter().map(|_| OnceLock::new()).collect();
-        let path = path.to_path_buf();
-        Ok(Self { stored, lengths, path, views, replicas, reads, writes, to_lengths })
+        Ok(Self {
+            model: Arc::clone(model),
+            members: Vec::new(),
+            gone: BTreeSet::new(),
+            uses: Vec::new(),
+            needs_intents: false,
+            stored,
+            lengths,
+            path: path.to_path_buf(),
+            views,
+            replicas,
+            reads,
+            writes,
+            to_lengths,
+        })
+    }
+
+    /// The same for other lengths.
+    pub(crate) fn with_lengths(&self, stored: Vec<u8>) -> Result<Self> {
+        Ok(Self {
+            members: self.members.clone(),
+            gone: self.gone.clone(),
+            uses: self.uses.clone(),
+            needs_intents: self.needs_intents,
+            ..Self::new(&self.model, Some(stored), &self.path)?
+        })
+    }
+
+    /// The replica of a name.
+    pub(crate) fn member(&self, name: &str) -> Option<usize> {
+        self.members().find(|(_, member)| member.place.name == name).map(|(index, _)| index)
+    }
+
+    /// The replicas that were not removed, with their numbers.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (usize, &Arc<Member>)> {
+        self.members.iter().enumerate().filter(|(index, _)| !self.gone.contains(index))
+    }
+
+    /// The replicas that are written at once and up to date, in the order of the definition.
+    pub(crate) fn primaries(&self) -> Vec<(usize, Arc<Files>)> {
+        let members = self.members().filter(|(_, member)| member.update == Update::Sync);
+        members.filter_map(|(index, member)| Some((index, member.files()?))).collect()
+    }
+
+    /// Whether all that a replica holds is in others, too, that are written at once.
+    pub(crate) fn can_do_without(&self, index: usize) -> Result<bool> {
+        let mut others: Vec<usize> = self.primaries().iter().map(|(other, _)| *other).collect();
+        others.retain(|other| *other != index);
+        let conversion = self.copy(index, &others)?;
+        Ok(conversion.served().iter().all(|served| served.missing == 0))
     }
 
     /// The bytes of a view.
@@ -285,13 +371,8 @@ impl Plan {
     /// # Errors
     /// [`Error::Length`] for lengths that cannot be, and where what is written could be understood
     /// in two ways: a length that lies elsewhere because of what it is.
-    pub(crate) fn stored_after(
-        &self,
-        model: &Model,
-        view: usize,
-        offset: u64,
-        data: &[u8],
-    ) -> Result<Vec<u8>> {
+    pub(crate) fn stored_after(&self, view: usize, offset: u64, data: &[u8]) -> Result<Vec<u8>> {
+        let model = &self.model;
         let Some(lengths) = model.lengths_view() else { return Ok(Vec::new()) };
         let end = offset.saturating_add(data.len() as u64);
         let now = self.to_lengths[view]

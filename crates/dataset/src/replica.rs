@@ -193,6 +193,22 @@ impl Files {
         self.list.iter()
     }
 
+    /// Why they are not to be found under their names any more, if they are not.
+    pub(crate) fn lost(&self) -> Option<Error> {
+        self.list.iter().find_map(|file| {
+            let (operation, errno) = match (rustix::fs::stat(file.path()), file.identity()) {
+                (Ok(found), Ok(own)) if (found.st_dev, found.st_ino) == (own.device, own.inode) => {
+                    return None;
+                }
+                (Ok(_), _) => ("stat (another file has taken its place)", rustix::io::Errno::STALE),
+                // Whether a directory can be searched says nothing about what is in it.
+                (Err(rustix::io::Errno::NOENT), _) => ("stat", rustix::io::Errno::NOENT),
+                (Err(_), _) => return None,
+            };
+            Some(Error::file(operation, file.path(), errno))
+        })
+    }
+
     /// Makes everything durable.
     pub(crate) fn sync(&self) -> Result<()> {
         self.list.iter().try_for_each(File::sync)

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::file::{File, Surroundings};
 
 /// The format of the file that this code writes.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// Whether a replica may be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,13 @@ pub enum Condition {
         /// Since when it does not, in words.
         reason: String,
     },
+}
+
+impl Condition {
+    /// That of a replica of which nothing is known.
+    pub(crate) fn not_made() -> Self {
+        Self::Stale { reason: "it was not made yet".to_owned() }
+    }
 }
 
 /// What is known of one replica.
@@ -38,18 +45,46 @@ pub(crate) struct Known {
 /// What is known of all of them, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct State {
-    /// What the intents were written for.
-    pub(crate) views: u128,
+    /// What the views mean whose numbers the intents have.
+    pub(crate) views: Vec<u128>,
+    /// What the variables mean whose numbers the intents have.
+    pub(crate) variables: u128,
     pub(crate) replicas: BTreeMap<String, Known>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
-    format: u32,
-    views: String,
+    #[serde(rename = "format")]
+    _format: u32,
+    views: Vec<String>,
+    variables: String,
     #[serde(default)]
     replica: Vec<Entry>,
+}
+
+/// All that every format has.
+#[derive(Deserialize)]
+struct Version {
+    format: u32,
+}
+
+/// The first format had one number for all views.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct First {
+    format: u32,
+    #[serde(rename = "views")]
+    _views: String,
+    #[serde(default)]
+    replica: Vec<Entry>,
+}
+
+impl From<First> for Document {
+    fn from(First { format, replica, .. }: First) -> Self {
+        // Of intents nobody knows what they are for: all is compared.
+        Self { _format: format, views: Vec::new(), variables: "0".to_owned(), replica }
+    }
 }
 
 #[derive(Deserialize)]
@@ -71,16 +106,19 @@ impl State {
         file.read_at(&mut bytes, 0)?;
         let wrong = |why: String| Error::State { path: path.clone(), why };
         let text = String::from_utf8(bytes).map_err(|error| wrong(error.to_string()))?;
-        let document: Document =
-            toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
-        if document.format != FORMAT {
-            return Err(wrong(format!("its format is {}, not {FORMAT}", document.format)));
-        }
+        let parsed = |error: toml::de::Error| wrong(error.message().to_owned());
+        let document = match toml::from_str::<Version>(&text).map_err(parsed)?.format {
+            FORMAT => toml::from_str::<Document>(&text).map_err(parsed)?,
+            1 => toml::from_str::<First>(&text).map_err(parsed)?.into(),
+            format => return Err(wrong(format!("its format is {format}, not {FORMAT}"))),
+        };
         let number = |text: &str, of: &str| {
             u128::from_str_radix(text, 16).map_err(|error| wrong(format!("{of}: {error}")))
         };
-        let views = number(&document.views, "views")?;
-        let mut state = Self { views, ..Self::default() };
+        let views = document.views.iter().map(|view| number(view, "views"));
+        let views = views.collect::<Result<Vec<_>>>()?;
+        let variables = number(&document.variables, "variables")?;
+        let mut state = Self { views, variables, ..Self::default() };
         for Entry { name, layout, stale, written } in document.replica {
             let layout = number(&layout, &format!("layout of `{name}`"))?;
             let condition = match stale {
@@ -95,18 +133,13 @@ impl State {
 
     /// Replaces the file: after a crash it is the old one or the new one.
     pub(crate) fn save(&self, directory: &Path, around: &Surroundings) -> Result<()> {
-        let (new, path) = (directory.join("state.toml.new"), path(directory));
-        // One that was not finished.
-        match around.change("unlink", &new, || rustix::fs::unlink(&new)) {
-            Ok(()) => {}
-            Err(error) if error.to_errno() == p9::Errno::ENOENT => {}
-            Err(error) => return Err(error),
-        }
-        let file = File::create(&new, around)?;
-        file.write_at(self.text().as_bytes(), 0)?;
-        file.sync()?;
-        around.change("rename", &path, || rustix::fs::rename(&new, &path))?;
-        around.sync_directory(directory)
+        crate::file::replace(
+            &path(directory),
+            "state.toml.new",
+            self.text().as_bytes(),
+            None,
+            around,
+        )
     }
 
     fn text(&self) -> String {
@@ -117,7 +150,9 @@ impl State {
             writeln!(text, "{args}").expect("text grows");
         };
         line(format_args!("format = {FORMAT}"));
-        line(format_args!("views = \"{:032x}\"", self.views));
+        let views = self.views.iter().map(|view| format!("\"{view:032x}\""));
+        line(format_args!("views = [{}]", views.collect::<Vec<_>>().join(", ")));
+        line(format_args!("variables = \"{:032x}\"", self.variables));
         for (name, Known { layout, condition, written }) in &self.replicas {
             line(format_args!("\n[[replica]]\nname = {}", quoted(name)));
             line(format_args!("layout = \"{layout:032x}\""));
@@ -140,7 +175,7 @@ fn path(directory: &Path) -> PathBuf {
 ///
 /// # Source
 /// TOML 1.0.0, "String".
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for character in text.chars() {
         match character {
@@ -165,7 +200,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let around = Surroundings::default();
         assert_eq!(State::load(dir.path(), &around).unwrap(), None);
-        let mut state = State { views: 99, ..State::default() };
+        let mut state = State { views: vec![99, 7], variables: 3, ..State::default() };
         state.save(dir.path(), &around).unwrap();
         assert_eq!(State::load(dir.path(), &around).unwrap(), Some(state.clone()));
         let stale = Condition::Stale { reason: "said \"no\"\n\\ \u{7f} µ".into() };
@@ -185,10 +220,20 @@ mod tests {
     }
 
     #[test]
+    fn the_first_format_is_read_and_its_intents_mean_everything() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = "format = 1\nviews = \"1f\"\n[[replica]]\nname = \"x\"\nlayout = \"2\"\n";
+        std::fs::write(dir.path().join("state.toml"), text).unwrap();
+        let state = State::load(dir.path(), &Surroundings::default()).unwrap().unwrap();
+        assert_eq!((state.views.len(), state.replicas["x"].layout), (0, 2));
+    }
+
+    #[test]
     fn what_it_does_not_know_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         for text in [
-            "format = 2",
+            "format = 3",
+            "format = 2\nviews = []",
             "format = 1\nmore = 3",
             "",
             "[[replica]]",

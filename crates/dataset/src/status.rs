@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use crate::dataset::Dataset;
 use crate::error::{Error, Result};
 use crate::file::{File, Surroundings};
 use crate::intents::Intents;
@@ -19,6 +20,48 @@ pub struct Status {
     pub unfinished: bool,
     /// The replicas of the definition, in order. One that is not there, or never was, is stale.
     pub replicas: Vec<(String, Condition)>,
+}
+
+/// Where whoever has a dataset open serves it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Service {
+    /// The address of the dataset there.
+    pub uri: String,
+    /// It ends with one program, and is for that.
+    pub is_private: bool,
+}
+
+const SERVICE: &str = "service";
+
+impl Service {
+    /// What was announced of the dataset that the file at `path` defines, by [`Dataset::announce`].
+    #[must_use]
+    pub fn of(path: &Path) -> Option<Self> {
+        let directory = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+        let directory = state_directory(directory.unwrap_or(Path::new(".")), path).ok()?;
+        let text = std::fs::read_to_string(directory.join(SERVICE)).ok()?;
+        let (uri, note) = text.trim_end().split_once('\n').unwrap_or((text.trim_end(), ""));
+        Some(Self { uri: uri.to_owned(), is_private: note == "private" })
+    }
+}
+
+impl Dataset {
+    /// Tells other processes of this machine where the dataset is served, as long as it is open.
+    ///
+    /// # Errors
+    /// When that cannot be written down.
+    pub fn announce(&self, service: &Service) -> Result<()> {
+        let note = if service.is_private { "\nprivate" } else { "" };
+        let text = format!("{}{note}\n", service.uri);
+        let path = self.shared.state_directory.join(SERVICE);
+        crate::file::replace(&path, "service.new", text.as_bytes(), None, &self.shared.around)
+    }
+}
+
+/// Forgets what somebody has announced who has the dataset open no more.
+pub(crate) fn forget_service(state_directory: &Path) {
+    // There mostly is nothing; what cannot be removed leads nowhere.
+    let _ = rustix::fs::unlink(state_directory.join(SERVICE));
 }
 
 impl Status {

@@ -3,6 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use drepl::definition::Update;
 use layout::{Origin, Slab};
@@ -44,12 +45,12 @@ impl Shared {
     /// When something that was written may be lost.
     pub(crate) fn settle(&self, writing: &mut Writing) -> Result<()> {
         self.queue.drain();
-        for view in 0..self.model.definition.views.len() {
+        let plan = self.plan();
+        for view in 0..plan.model.definition.views.len() {
             self.catch_up(view);
         }
         self.save_if_needed()?;
-        let plan = self.plan();
-        for (index, member) in self.members.iter().enumerate() {
+        for (index, member) in plan.members.iter().enumerate() {
             let Some(files) = member.files() else { continue };
             let Err(error) = files.sync() else { continue };
             if !self.demote(&plan, index, &error)? {
@@ -75,7 +76,7 @@ impl Shared {
     /// a time, while nobody writes.
     pub(crate) fn catch_up(&self, view: usize) {
         let plan = self.plan();
-        for (index, member) in self.members.iter().enumerate() {
+        for (index, member) in plan.members.iter().enumerate() {
             let ranges = match member.files() {
                 Some(_) if member.update == Update::OnClose => member.lacking(view),
                 _ => continue,
@@ -110,7 +111,7 @@ impl Shared {
         let mut buffer = Vec::new();
         for step in steps(range) {
             buffer.resize((step.end - step.start) as usize, 0);
-            let sources = self.primaries();
+            let sources = plan.primaries();
             self.read_from(plan, view, step.start, &mut buffer, &sources)
                 .map_err(|(_, error)| error)?;
             self.write_to(plan, view, step.start, &buffer, to)?;
@@ -129,7 +130,7 @@ impl Shared {
         len: usize,
     ) {
         let held = held(plan, (from, files), view, offset, len);
-        for (index, member) in self.members.iter().enumerate() {
+        for (index, member) in plan.members.iter().enumerate() {
             if index == from || member.update == Update::OnClose {
                 continue;
             }
@@ -164,7 +165,7 @@ impl Shared {
     /// Makes equal in all replicas, and in all places of each, what intents name. Says how many
     /// bytes of views that were.
     pub(crate) fn recover(&self, plan: &Plan, intents: &[Intent]) -> Result<u64> {
-        let views = self.model.definition.views.len();
+        let views = plan.model.definition.views.len();
         let mut bytes = 0;
         if intents.iter().all(|intent| intent.view < views) {
             for intent in intents {
@@ -175,7 +176,7 @@ impl Shared {
             return Ok(bytes);
         }
         // Everything, and first the lengths that all else was placed for.
-        if let Some(view) = self.model.lengths_view() {
+        if let Some(view) = plan.model.lengths_view() {
             self.give_to_all(plan, view, 0, &plan.stored)?;
         }
         for view in 0..views {
@@ -190,7 +191,7 @@ impl Shared {
         let mut bytes = 0;
         for step in steps(range) {
             buffer.resize((step.end - step.start) as usize, 0);
-            self.read_from(plan, view, step.start, &mut buffer, &self.primaries())
+            self.read_from(plan, view, step.start, &mut buffer, &plan.primaries())
                 .map_err(|(_, error)| error)?;
             self.give_to_all(plan, view, step.start, &buffer)?;
             bytes += step.end - step.start;
@@ -206,7 +207,7 @@ impl Shared {
         offset: u64,
         data: &[u8],
     ) -> Result<()> {
-        for (index, member) in self.members.iter().enumerate() {
+        for (index, member) in plan.members.iter().enumerate() {
             let Some(files) = member.files() else { continue };
             if let Err(error) = self.write_to(plan, view, offset, data, (index, &files))
                 && !self.demote(plan, index, &error)?
@@ -260,7 +261,12 @@ pub(crate) fn start(shared: &Arc<Shared>) -> Result<std::thread::JoinHandle<()>>
 }
 
 fn work(shared: &Shared) {
+    let mut looked = Instant::now();
     loop {
+        if looked.elapsed() >= IDLE {
+            shared.look_for_lost();
+            looked = Instant::now();
+        }
         match shared.queue.next(IDLE) {
             Next::Job(job) => shared.apply(&job),
             Next::Idle => shared.settle_if_idle(),
@@ -273,7 +279,7 @@ impl Shared {
     /// Writes what waited to the replicas that it is for.
     fn apply(&self, job: &Job) {
         let plan = self.plan();
-        for (index, member) in self.members.iter().enumerate() {
+        for (index, member) in plan.members.iter().enumerate() {
             let Some(files) = member.files().filter(|_| member.update == Update::Async) else {
                 continue;
             };
@@ -296,11 +302,14 @@ impl Shared {
 
 impl Dataset {
     /// Brings every replica up to date, makes all of it durable, and notes that all was done: what
-    /// dropping it does, too, for those who wish to hear of errors.
+    /// dropping it does, too, for those who wish to hear of errors. Replicas that are being made are
+    /// not waited for, but given up: they are made when the dataset is opened next, or rebuilt.
     ///
     /// # Errors
     /// When something that was written may be lost, or cannot be noted.
     pub fn close(&self) -> Result<()> {
+        self.stop_fillers();
+        crate::status::forget_service(&self.shared.state_directory);
         let mut writing = self.shared.writing();
         if writing.last.is_some() {
             self.shared.settle(&mut writing)?;

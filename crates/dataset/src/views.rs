@@ -4,19 +4,27 @@
 //! can be created, removed or renamed (`EPERM`), and a file is cut to nothing, or to its size, by
 //! leaving it as it is: programs that begin to write a file anew do so by `O_TRUNC`.
 //!
+//! Beside the views there is a directory that is not listed, `.sluice`, by which the dataset is looked
+//! at and changed from wherever its store is reached ([`control`]).
+//!
 //! The conformance suite of stores is not for it, since its checks begin by creating files; what of
 //! its promises holds here is tested with views.
 
+mod control;
 mod directory;
 mod view;
 
 use std::sync::Arc;
 
 use p9::{Attributes, Errno, GetattrMask, Qid, QidType, StatFs, Time, mode};
-use store::{FileLocks, Node, Store};
+use store::{Node, Store, Walk};
 
 use crate::Dataset;
 use crate::hash::fnv1a;
+use crate::plan::Plan;
+
+/// The name that no view can have: that of the directory by which a dataset is changed.
+pub(crate) const CONTROL: &str = ".sluice";
 
 /// What a store is called in messages.
 const STORE: &str = "dataset";
@@ -30,11 +38,7 @@ impl DatasetStore {
     /// Shows the views of a dataset.
     #[must_use]
     pub fn new(dataset: Arc<Dataset>) -> Self {
-        let locks = (0..dataset.views().len()).map(|_| Arc::default()).collect();
-        let names: Vec<&str> = dataset.views().iter().map(|view| view.name.as_str()).collect();
-        let paths = paths(dataset.identity(), &names);
-        let since = dataset.modified();
-        Self { shared: Arc::new(Shared { dataset, locks, paths, since }) }
+        Self { shared: Arc::new(Shared { dataset }) }
     }
 }
 
@@ -47,28 +51,35 @@ impl Store for DatasetStore {
 /// What all nodes share.
 struct Shared {
     dataset: Arc<Dataset>,
-    /// By view.
-    locks: Vec<Arc<FileLocks>>,
-    /// `qid.path` of the directory and, behind it, of the views.
-    paths: Vec<u64>,
-    /// The times of the directory.
-    since: Time,
 }
 
-/// Numbers that are the same whenever this dataset is served, and others for another one: a client
-/// that comes back after a restart must know its files again.
-fn paths(identity: u64, names: &[&str]) -> Vec<u64> {
-    let mut paths = vec![fnv1a(&identity.to_le_bytes()) as u64 >> 16];
-    for name in names {
-        let mut text = identity.to_le_bytes().to_vec();
-        text.extend(name.as_bytes());
-        let mut path = fnv1a(&text) as u64 >> 16;
-        while paths.contains(&path) {
-            path += 1;
-        }
-        paths.push(path);
+/// Goes from a directory into the one below it, or to a file in it.
+fn walk(
+    directory: Arc<dyn Node>,
+    names: &[&[u8]],
+    find: impl Fn(&[u8]) -> Option<Arc<dyn Node>>,
+) -> store::Result<Walk> {
+    let Some((first, rest)) = names.split_first() else {
+        return Ok(Walk { qids: Vec::new(), end: Some(directory) });
+    };
+    let next = match *first {
+        b"." => directory,
+        b".." => directory.parent().map_or(directory, |(parent, _)| parent),
+        b"" => return Err(refusal("walk", Errno::ENOENT)),
+        name if name.contains(&b'/') => return Err(refusal("walk", Errno::EINVAL)),
+        name => find(name).ok_or_else(|| refusal("walk", Errno::ENOENT))?,
+    };
+    let mut qids = vec![next.qid()];
+    if rest.is_empty() {
+        return Ok(Walk { qids, end: Some(next) });
     }
-    paths
+    match next.walk(rest) {
+        Ok(walk) => {
+            qids.extend(walk.qids);
+            Ok(Walk { qids, end: walk.end })
+        }
+        Err(_) => Ok(Walk { qids, end: None }),
+    }
 }
 
 fn refusal(operation: &'static str, errno: Errno) -> store::Error {
@@ -83,25 +94,48 @@ fn failed(operation: &'static str) -> impl Fn(crate::Error) -> store::Error {
 }
 
 impl Shared {
+    fn plan(&self) -> Arc<Plan> {
+        self.dataset.shared.plan()
+    }
+
+    /// A number of a file that is no view: views have no `/` in their names.
+    fn path(&self, name: &[u8]) -> u64 {
+        let mut text = self.dataset.shared.identity().to_le_bytes().to_vec();
+        text.extend(name);
+        fnv1a(&text) as u64 >> 16
+    }
+
+    fn is_read_only(&self, view: usize) -> bool {
+        self.plan().model.definition.views[view].read_only
+    }
+
+    /// The name of a view that has not lost it.
+    fn name(&self, view: usize) -> store::Result<Vec<u8>> {
+        let plan = self.plan();
+        if !plan.model.shown[view] {
+            return Err(refusal("parent", Errno::ENOENT));
+        }
+        Ok(plan.model.definition.views[view].name.clone().into_bytes())
+    }
+
     fn directory_qid(&self) -> Qid {
-        Qid { kind: QidType::DIR, version: 0, path: self.paths[0] }
+        Qid { kind: QidType::DIR, version: 0, path: self.path(b"/") }
     }
 
     fn view_qid(&self, view: usize) -> Qid {
         let version = self.dataset.version();
-        Qid { kind: QidType::empty(), version, path: self.paths[1 + view] }
+        Qid { kind: QidType::empty(), version, path: self.plan().uses[view].path }
     }
 
     fn view_mode(&self, view: usize) -> u32 {
-        let read_only = self.dataset.views()[view].read_only;
-        mode::REGULAR | if read_only { 0o444 } else { 0o644 }
+        mode::REGULAR | if self.is_read_only(view) { 0o444 } else { 0o644 }
     }
 
     fn directory_attributes(&self) -> Attributes {
         Attributes {
             mode: mode::DIRECTORY | 0o555,
             nlink: 2,
-            ..attributes(self.directory_qid(), self.since)
+            ..attributes(self.directory_qid(), self.dataset.since())
         }
     }
 
@@ -110,6 +144,7 @@ impl Shared {
         Attributes {
             mode: self.view_mode(view),
             size,
+            nlink: u64::from(self.plan().model.shown[view]),
             // What it would take if it were stored: programs that look for holes find none.
             blocks: size.div_ceil(512),
             ..attributes(self.view_qid(view), self.dataset.modified())
@@ -125,9 +160,9 @@ impl Shared {
             blocks: found.f_blocks,
             blocks_free: found.f_bfree,
             blocks_available: found.f_bavail,
-            files: self.paths.len() as u64,
+            files: self.plan().model.views().count() as u64 + 1,
             files_free: 0,
-            fsid: self.paths[0],
+            fsid: self.path(b"/"),
             name_max: 255,
         })
     }
@@ -152,19 +187,5 @@ fn attributes(qid: Qid, time: Time) -> Attributes {
         btime: time,
         generation: 0,
         data_version: 0,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_of_files_stay_and_differ() {
-        let first = paths(7, &["a", "b", "c"]);
-        assert_eq!(first, paths(7, &["a", "b", "c"]));
-        assert_eq!(first[1..3], paths(7, &["a", "b"])[1..]);
-        let other = paths(8, &["a", "b", "c"]);
-        assert!(first.iter().all(|path| !other.contains(path)));
     }
 }

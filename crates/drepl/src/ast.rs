@@ -115,6 +115,8 @@ pub(crate) enum Operator {
 #[derive(Debug)]
 pub(crate) struct View {
     pub(crate) name: Name,
+    /// From its keyword to its closing brace.
+    pub(crate) whole: Span,
     pub(crate) flags: Vec<At<ViewFlag>>,
     pub(crate) members: Vec<ViewMember>,
 }
@@ -209,6 +211,8 @@ pub(crate) enum Step {
 #[derive(Debug)]
 pub(crate) struct Replica {
     pub(crate) name: Name,
+    /// From its keyword to its closing brace.
+    pub(crate) whole: Span,
     pub(crate) flags: Vec<At<ReplicaFlag>>,
     pub(crate) views: Vec<ReplicaView>,
 }

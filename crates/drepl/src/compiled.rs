@@ -33,6 +33,8 @@ pub struct SourceMap {
 pub struct ViewSpans {
     /// Its name.
     pub name: Span,
+    /// All of it, from its keyword to its closing brace.
+    pub whole: Span,
     /// The names of its variables.
     pub variables: Vec<Span>,
 }
@@ -42,6 +44,8 @@ pub struct ViewSpans {
 pub struct ReplicaSpans {
     /// Its name.
     pub name: Span,
+    /// All of it, from its keyword to its closing brace.
+    pub whole: Span,
     /// The names of its views.
     pub views: Vec<Span>,
 }

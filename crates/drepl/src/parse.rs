@@ -94,8 +94,8 @@ impl Parser<'_, '_> {
             Section::Dataset => {
                 Item::Dataset(Dataset { keyword, members: self.dataset_members()? })
             }
-            Section::View => Item::View(self.view()?),
-            Section::Replica => Item::Replica(self.replica()?),
+            Section::View => Item::View(self.view(keyword)?),
+            Section::Replica => Item::Replica(self.replica(keyword)?),
         };
         self.end_of_declaration()?;
         Ok(item)

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use p9::{Attributes, DirEntry, LockKind, OpenFlags, Qid, SetAttributes, StatFs};
+use p9::{Attributes, DirEntry, Errno, LockKind, OpenFlags, Qid, SetAttributes, StatFs};
 
 use crate::error::{Error, Result};
 
@@ -31,7 +31,8 @@ pub struct Walk {
 }
 
 /// A file, directory or symbolic link, not opened. Two-node operations ([`Node::rename`],
-/// [`Node::link`]) find their own kind by downcasting through [`Any`].
+/// [`Node::link`]) find their own kind by downcasting through [`Any`]. What only directories and links
+/// can do is refused as a regular file does, unless a node says otherwise.
 pub trait Node: Any + Send + Sync {
     /// Identity: `path` is unique among all files of the store, `kind` tells directories and
     /// symbolic links, `version` changes with the content. It is that of this moment where that is
@@ -82,43 +83,63 @@ pub trait Node: Any + Send + Sync {
         name: &[u8],
         flags: OpenFlags,
         mode: u32,
-    ) -> Result<(Arc<dyn Node>, Arc<dyn OpenNode>)>;
+    ) -> Result<(Arc<dyn Node>, Arc<dyn OpenNode>)> {
+        let _ = (name, flags, mode);
+        Err(Error::System { operation: "open", errno: Errno::ENOTDIR })
+    }
 
     /// Makes a directory in this one.
     ///
     /// # Errors
     /// As mkdir(2).
-    fn make_directory(&self, name: &[u8], mode: u32) -> Result<Qid>;
+    fn make_directory(&self, name: &[u8], mode: u32) -> Result<Qid> {
+        let _ = (name, mode);
+        Err(Error::System { operation: "mkdir", errno: Errno::ENOTDIR })
+    }
 
     /// Makes a symbolic link in this directory.
     ///
     /// # Errors
     /// As symlink(2).
-    fn make_symlink(&self, name: &[u8], target: &[u8]) -> Result<Qid>;
+    fn make_symlink(&self, name: &[u8], target: &[u8]) -> Result<Qid> {
+        let _ = (name, target);
+        Err(Error::System { operation: "symlink", errno: Errno::ENOTDIR })
+    }
 
     /// Makes `name` in this directory another name of `existing`.
     ///
     /// # Errors
     /// As link(2).
-    fn link(&self, existing: &dyn Node, name: &[u8]) -> Result<()>;
+    fn link(&self, existing: &dyn Node, name: &[u8]) -> Result<()> {
+        let _ = (existing, name);
+        Err(Error::System { operation: "link", errno: Errno::ENOTDIR })
+    }
 
     /// The target of a symbolic link.
     ///
     /// # Errors
     /// As readlink(2).
-    fn read_link(&self) -> Result<Vec<u8>>;
+    fn read_link(&self) -> Result<Vec<u8>> {
+        Err(Error::System { operation: "readlink", errno: Errno::EINVAL })
+    }
 
     /// Moves `old` in this directory to `new` in `new_dir`, replacing what is there.
     ///
     /// # Errors
     /// As rename(2).
-    fn rename(&self, old: &[u8], new_dir: &dyn Node, new: &[u8]) -> Result<()>;
+    fn rename(&self, old: &[u8], new_dir: &dyn Node, new: &[u8]) -> Result<()> {
+        let _ = (old, new_dir, new);
+        Err(Error::System { operation: "rename", errno: Errno::ENOTDIR })
+    }
 
     /// Removes `name`, which must be a directory exactly when `directory` says so.
     ///
     /// # Errors
     /// As unlinkat(2).
-    fn remove(&self, name: &[u8], directory: bool) -> Result<()>;
+    fn remove(&self, name: &[u8], directory: bool) -> Result<()> {
+        let _ = (name, directory);
+        Err(Error::System { operation: "unlink", errno: Errno::ENOTDIR })
+    }
 
     /// The directory that holds this node and its name there, for requests that name a file by
     /// its fid only (`Tremove`, `Trename`, `Twstat`).
@@ -210,8 +231,14 @@ pub trait OpenNode: Send + Sync {
     ///
     /// # Errors
     /// As getdents64(2).
-    fn read_directory(&self, cookie: u64, take: &mut dyn FnMut(DirEntry<'_>) -> bool)
-    -> Result<()>;
+    fn read_directory(
+        &self,
+        cookie: u64,
+        take: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<()> {
+        let _ = (cookie, take);
+        Err(Error::System { operation: "getdents64", errno: Errno::ENOTDIR })
+    }
 
     /// What fstat(2) tells: also after the last name is gone.
     ///

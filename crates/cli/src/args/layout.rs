@@ -12,6 +12,8 @@ pub(crate) enum Layout {
     Fmt(Fmt),
     Status(Status),
     Rebuild(Rebuild),
+    Add(Add),
+    Remove(Remove),
     Explain(Explain),
     Import(Import),
     Export(Export),
@@ -156,32 +158,83 @@ pub(crate) enum Tool {
 Examples:
   sluice layout status points.drepl
   sluice layout status --json points.drepl | jq '.replicas[] | select(.ok | not)'
+  sluice layout status scdc+tcp://host/points
 ")]
 pub(crate) struct Status {
     /// One JSON object per file and line
     #[arg(long)]
     pub(crate) json: bool,
-    /// Definitions in the DRepl language
-    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
+    /// Definitions in the DRepl language, or addresses of datasets at services
+    #[arg(value_name = "FILE|URI", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) files: Vec<OsString>,
+}
+
+/// Add views and replicas to a dataset, while it is served or not
+///
+/// The definition's file gets the new sections, formatted, and programs see new views at once. A new replica is made
+/// from the others while programs read and write, and is read when it is equal to them.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice layout add points.drepl 'view b { var b[i] = data[i].b }'
+  sluice layout add points.drepl 'replica \"points.soa\" async { view soa }'
+  sluice layout add scdc+uds://default/points - < views.drepl
+")]
+pub(crate) struct Add {
+    /// Say nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// The definition, or the address of the dataset at a service
+    #[arg(value_name = "FILE|URI", value_hint = ValueHint::FilePath)]
+    pub(crate) file: OsString,
+    /// Views and replicas in the DRepl language; - is standard input
+    #[arg(value_name = "SECTION", required = true)]
+    pub(crate) sections: Vec<String>,
+}
+
+/// Remove views or replicas of a dataset, while it is served or not
+///
+/// Programs that have a view open go on to use it. The file of a replica stays where it is, but is not written any more.
+/// A replica that alone holds a part of the dataset, and a view that a replica stores, cannot be removed.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice layout remove points.drepl b
+  sluice layout remove --replica scdc+tcp://host/points points.soa
+")]
+pub(crate) struct Remove {
+    /// Say nothing but errors
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// The names are those of replicas
+    #[arg(long)]
+    pub(crate) replica: bool,
+    /// The definition, or the address of the dataset at a service
+    #[arg(value_name = "FILE|URI", value_hint = ValueHint::FilePath)]
+    pub(crate) file: OsString,
+    /// Views, or replicas
+    #[arg(value_name = "NAME", required = true)]
+    pub(crate) names: Vec<String>,
 }
 
 /// Make replicas anew that are stale or lost
 ///
 /// They are made from those that are up to date, beside the old ones, and take their place when they are complete and on
-/// stable storage. Interrupted, everything stays as it was. No service may have the dataset open meanwhile.
+/// stable storage. Programs may read and write meanwhile if a service has the dataset open; the service then does the
+/// work, and goes on when this command is interrupted. Otherwise, interrupted, everything stays as it was.
 #[derive(Debug, Args)]
 #[command(after_long_help = "\
 Examples:
   sluice layout rebuild points.drepl
   sluice layout rebuild points.drepl soa.dat
+  sluice layout rebuild scdc+tcp://host/points
 ")]
 pub(crate) struct Rebuild {
     /// Say nothing but errors
     #[arg(short, long)]
     pub(crate) quiet: bool,
-    /// The definition
-    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    /// The definition, or the address of the dataset at a service
+    #[arg(value_name = "FILE|URI", value_hint = ValueHint::FilePath)]
     pub(crate) file: OsString,
     /// Which replicas; all that are stale if none is named
     #[arg(value_name = "REPLICA")]

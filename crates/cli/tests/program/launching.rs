@@ -198,3 +198,36 @@ fn a_malformed_map_starts_nothing() {
     assert!(run(&["--map", "/far", "--", "true"]).fails(125).contains("write PREFIX=URI"));
     assert!(run(&["--map", "far=scdc:///x", "--", "true"]).fails(125).contains("absolute path"));
 }
+
+#[test]
+fn a_program_with_a_dataset_is_told_a_socket_and_ends_as_it_ends() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "dataset { var a int32 }\nview v { var a = a }\nreplica one { view v }\n";
+    let path = dir.path().join("x.drepl");
+    fs::write(&path, text).unwrap();
+    let layout = format!("/views={}", path.display());
+    let start = |arguments: &[&str]| {
+        let mut command = sluice();
+        command.env("SLUICE_PRELOAD", some_library()).args(["run", "--layout", &layout, "--"]);
+        command.args(arguments).output().unwrap()
+    };
+    let out: Ran = start(&["env", "-0"]).into();
+    let out = out.ok();
+    let settings = out.split('\0').find_map(|line| line.strip_prefix("SLUICE_SETTINGS=")).unwrap();
+    let settings = Settings::from_env(settings.as_bytes()).unwrap();
+    let address::StorePlace::Relay(uri) = &settings.stores[0].place else { panic!("{settings:?}") };
+    assert_eq!((&settings.stores[0].name[..], uri.path.as_bytes()), (&b"x"[..], &b"x"[..]));
+    let route = settings.routes.iter().next().unwrap();
+    assert_eq!(route.uri().to_string(), "scdc:///x");
+    let address::Endpoint::Unix(address::SocketName::Path(socket)) = &uri.endpoint else {
+        panic!("{uri}")
+    };
+    assert!(!socket.exists(), "the socket went with the program");
+    assert_eq!(fs::metadata(dir.path().join("one")).unwrap().len(), 4);
+
+    assert_eq!(start(&["sh", "-c", "exit 41"]).status.code(), Some(41));
+    let status = start(&["sh", "-c", "kill -TERM $$"]).status;
+    assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(15));
+    // Nothing of it is left in the way of the next.
+    assert_eq!(start(&["true"]).status.code(), Some(0));
+}

@@ -7,7 +7,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::support::{Ran, run_with_input, sluice};
+use crate::support::{Ran, Service, run_with_input, sluice};
 
 const RIGHT: &str = "dataset {\n    var a int32\n}\nview v {\n    var a = a\n}\n";
 
@@ -132,4 +132,72 @@ fn what_is_not_understood_is_shown_and_left_alone() {
     assert_eq!(ran.ok(), "dataset { var a int8 }\n");
     let ran: Ran = run_with_input(["layout", "check", "-"], b"dataset{var a int8}").into();
     assert_eq!(ran.ok(), "-: 1 variable, 0 views, 0 replicas\n");
+}
+
+const STORED: &str = "// Numbers.
+dataset {
+    var a [1000]int32
+}
+view v { var a = a } // all
+replica one { view v }
+";
+
+#[test]
+fn views_and_replicas_come_and_go_with_and_without_a_service() {
+    for is_served in [false, true] {
+        let dir = directory(&[("x.drepl", STORED)]);
+        let service = is_served.then(|| {
+            let mut command = sluice();
+            let socket = dir.path().join("s.sock");
+            command.current_dir(dir.path()).args(["serve", "x=x.drepl", "--listen"]);
+            command.arg(format!("unix:{}", socket.display()));
+            Service::start(command)
+        });
+        let uri = service.as_ref().map(|service| format!("{}/x", service.uris[0]));
+        let target = uri.as_deref().unwrap_or("x.drepl");
+        let said = layout(
+            dir.path(),
+            &[
+                "add",
+                "x.drepl",
+                "view  back { var a[i] = a[999 - i] }",
+                "replica two { view back }",
+            ],
+        );
+        assert_eq!(said.ok(), "x.drepl: added view back\nx.drepl: two: made, and up to date\n");
+        assert_eq!(fs::metadata(dir.path().join("two")).unwrap().len(), 4000);
+        layout(dir.path(), &["add", "-q", target, "view w { var a = a }"]).ok();
+        let text = fs::read_to_string(dir.path().join("x.drepl")).unwrap();
+        assert!(text.starts_with(STORED) && text.contains("\nview back { var"), "{text}");
+
+        let said = layout(dir.path(), &["remove", target, "v"]).fails(1);
+        assert!(said.contains("replica `one` stores view `v`"), "{said}");
+        let said = layout(dir.path(), &["add", target, "view w { var a = a }"]).fails(1);
+        assert!(said.contains('w') && said.contains("x.drepl:"), "{said}");
+        let said = layout(dir.path(), &["remove", "x.drepl", "--replica", "one"]).ok();
+        assert_eq!(said, "x.drepl: removed replica one\n");
+        layout(dir.path(), &["remove", "x.drepl", "v", "w"]).ok();
+        assert!(dir.path().join("one").exists(), "files stay");
+
+        let status = layout(dir.path(), &["status", "--json", target]).ok();
+        let status: Value = serde_json::from_str(&status).unwrap();
+        assert_eq!(status["in_use"], is_served);
+        assert_eq!(status["replicas"][0]["name"], "two");
+        assert_eq!(status["replicas"].as_array().unwrap().len(), 1);
+        if let Some(service) = service {
+            let names: Ran = sluice().args(["ls", target]).output().unwrap().into();
+            assert_eq!(names.ok(), "back\n");
+            service.signal(rustix::process::Signal::TERM);
+            assert_eq!(service.wait(), Some(0));
+        }
+        assert!(!dir.path().join(".x.drepl.sluice/service").exists());
+    }
+}
+
+#[test]
+fn what_stands_in_an_included_file_is_removed_there() {
+    let dir = directory(&[("x.drepl", STORED), ("more.drepl", "view w { var a = a }\n")]);
+    fs::write(dir.path().join("x.drepl"), format!("{STORED}view \"more.drepl\"\n")).unwrap();
+    let said = layout(dir.path(), &["remove", "x.drepl", "w"]).fails(1);
+    assert!(said.contains("more.drepl") && said.contains("remove it there"), "{said}");
 }

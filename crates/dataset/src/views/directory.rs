@@ -5,6 +5,7 @@ use std::sync::Arc;
 use p9::{Attributes, DirEntry, Errno, LockKind, OpenFlags, Qid, SetAttributes, StatFs};
 use store::{Error, LockOwner, LockRange, Node, OpenNode, Result, Walk};
 
+use super::control::{self, ControlDirectory};
 use super::view::ViewNode;
 use super::{STORE, Shared, refusal};
 
@@ -15,6 +16,11 @@ const DOTS_COOKIE: u64 = 2;
 const DIRECTORY_ENTRY: u8 = 4;
 const FILE_ENTRY: u8 = 8;
 
+/// What readdir(3) calls the kind of a file.
+pub(super) fn entry_kind(qid: Qid) -> u8 {
+    if qid.kind.contains(p9::QidType::DIR) { DIRECTORY_ENTRY } else { FILE_ENTRY }
+}
+
 pub(super) struct DirectoryNode {
     shared: Arc<Shared>,
 }
@@ -24,8 +30,14 @@ impl DirectoryNode {
         Self { shared: Arc::clone(shared) }
     }
 
+    fn again(&self) -> Arc<dyn Node> {
+        Arc::new(Self::new(&self.shared))
+    }
+
     fn find(&self, name: &[u8]) -> Option<usize> {
-        self.shared.dataset.views().iter().position(|view| view.name.as_bytes() == name)
+        let plan = self.shared.plan();
+        let mut views = plan.model.views();
+        views.find(|(_, view)| view.name.as_bytes() == name).map(|(number, _)| number)
     }
 
     /// Refuses to make a name: because it is there, if it is.
@@ -46,29 +58,13 @@ impl Node for DirectoryNode {
     }
 
     fn walk(&self, names: &[&[u8]]) -> Result<Walk> {
-        let mut qids = Vec::with_capacity(names.len());
-        let mut here: Arc<dyn Node> = Arc::new(Self::new(&self.shared));
-        for name in names {
-            let next: Result<Arc<dyn Node>> = match *name {
-                _ if !here.qid().kind.contains(p9::QidType::DIR) => {
-                    Err(refusal("walk", Errno::ENOTDIR))
-                }
-                b"." | b".." => Ok(Arc::new(Self::new(&self.shared))),
-                b"" => Err(refusal("walk", Errno::ENOENT)),
-                name if name.contains(&b'/') => Err(refusal("walk", Errno::EINVAL)),
-                name => match self.find(name) {
-                    Some(view) => Ok(Arc::new(ViewNode::new(&self.shared, view))),
-                    None => Err(refusal("walk", Errno::ENOENT)),
-                },
-            };
-            match next {
-                Ok(node) => here = node,
-                Err(error) if qids.is_empty() => return Err(error),
-                Err(_) => return Ok(Walk { qids, end: None }),
+        super::walk(self.again(), names, |name| {
+            if name == control::DIRECTORY {
+                return Some(Arc::new(ControlDirectory::new(&self.shared)));
             }
-            qids.push(here.qid());
-        }
-        Ok(Walk { qids, end: Some(here) })
+            let view = self.find(name)?;
+            Some(Arc::new(ViewNode::new(&self.shared, view)))
+        })
     }
 
     fn attributes(&self) -> Result<Attributes> {
@@ -115,10 +111,6 @@ impl Node for DirectoryNode {
 
     fn link(&self, _existing: &dyn Node, name: &[u8]) -> Result<()> {
         self.refuse_new("link", name)
-    }
-
-    fn read_link(&self) -> Result<Vec<u8>> {
-        Err(refusal("readlink", Errno::EINVAL))
     }
 
     fn rename(&self, old: &[u8], _new_dir: &dyn Node, _new: &[u8]) -> Result<()> {
@@ -169,9 +161,11 @@ impl OpenNode for OpenDirectory {
                 return Ok(());
             }
         }
-        for (index, view) in self.shared.dataset.views().iter().enumerate() {
-            let offset = DOTS_COOKIE + 1 + index as u64;
-            let qid = Qid { version: 0, ..self.shared.view_qid(index) };
+        let plan = self.shared.plan();
+        for (number, view) in plan.model.views() {
+            // A view keeps its number whatever comes and goes.
+            let offset = DOTS_COOKIE + 1 + number as u64;
+            let qid = Qid { version: 0, ..self.shared.view_qid(number) };
             let entry = DirEntry { qid, offset, kind: FILE_ENTRY, name: view.name.as_bytes() };
             if offset > cookie && !take(entry) {
                 return Ok(());

@@ -4,7 +4,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use p9::{Attributes, DirEntry, Errno, OpenFlags, Qid, SetAttributes, SetattrMask, StatFs, mode};
+use p9::{Attributes, Errno, OpenFlags, Qid, SetAttributes, SetattrMask, StatFs, mode};
 use store::{Error, LockOwner, LockRange, Node, OpenNode, OpeningLocks, Result, Walk};
 
 use super::directory::DirectoryNode;
@@ -35,7 +35,7 @@ impl Shared {
         if set.valid.contains(SetattrMask::SIZE) && !sizes.contains(&Some(set.size)) {
             return Err(refusal("truncate", Errno::EINVAL));
         }
-        if set.valid.contains(SetattrMask::SIZE) && self.dataset.views()[view].read_only {
+        if set.valid.contains(SetattrMask::SIZE) && self.is_read_only(view) {
             return Err(Error::ReadOnly { operation: "truncate" });
         }
         let own = self.view_mode(view) & mode::PERMISSIONS;
@@ -80,48 +80,19 @@ impl Node for ViewNode {
         if flags.contains(OpenFlags::DIRECTORY) {
             return Err(refusal("open", Errno::ENOTDIR));
         }
+        if !self.shared.plan().model.shown[self.view] {
+            // It was removed since somebody walked here.
+            return Err(refusal("open", Errno::ENOENT));
+        }
         let changes = flags.writes() || flags.contains(OpenFlags::TRUNCATE);
-        if changes && self.shared.dataset.views()[self.view].read_only {
+        if changes && self.shared.is_read_only(self.view) {
             return Err(Error::ReadOnly { operation: "open" });
         }
         Ok(Arc::new(OpenView::new(&self.shared, self.view, flags)))
     }
 
-    fn create(
-        &self,
-        _name: &[u8],
-        _flags: OpenFlags,
-        _mode: u32,
-    ) -> Result<(Arc<dyn Node>, Arc<dyn OpenNode>)> {
-        Err(refusal("open", Errno::ENOTDIR))
-    }
-
-    fn make_directory(&self, _name: &[u8], _mode: u32) -> Result<Qid> {
-        Err(refusal("mkdir", Errno::ENOTDIR))
-    }
-
-    fn make_symlink(&self, _name: &[u8], _target: &[u8]) -> Result<Qid> {
-        Err(refusal("symlink", Errno::ENOTDIR))
-    }
-
-    fn link(&self, _existing: &dyn Node, _name: &[u8]) -> Result<()> {
-        Err(refusal("link", Errno::ENOTDIR))
-    }
-
-    fn read_link(&self) -> Result<Vec<u8>> {
-        Err(refusal("readlink", Errno::EINVAL))
-    }
-
-    fn rename(&self, _old: &[u8], _new_dir: &dyn Node, _new: &[u8]) -> Result<()> {
-        Err(refusal("rename", Errno::ENOTDIR))
-    }
-
-    fn remove(&self, _name: &[u8], _directory: bool) -> Result<()> {
-        Err(refusal("unlink", Errno::ENOTDIR))
-    }
-
     fn parent(&self) -> Result<(Arc<dyn Node>, Vec<u8>)> {
-        let name = self.shared.dataset.views()[self.view].name.clone().into_bytes();
+        let name = self.shared.name(self.view)?;
         Ok((Arc::new(DirectoryNode::new(&self.shared)), name))
     }
 
@@ -143,10 +114,8 @@ struct OpenView {
 
 impl OpenView {
     fn new(shared: &Arc<Shared>, view: usize, flags: OpenFlags) -> Self {
-        if flags.writes() {
-            shared.dataset.writer_opens(view);
-        }
-        let locks = OpeningLocks::new(&shared.locks[view], flags);
+        shared.dataset.opens(view, flags.writes());
+        let locks = OpeningLocks::new(&shared.plan().uses[view].locks, flags);
         // The kernel may move bytes out of a replica, but never into one: the others would not
         // know.
         let direct = if flags.writes() { None } else { shared.dataset.direct(view) };
@@ -157,9 +126,7 @@ impl OpenView {
 
 impl Drop for OpenView {
     fn drop(&mut self) {
-        if self.flags.writes() {
-            self.shared.dataset.writer_closes(self.view);
-        }
+        self.shared.dataset.closes(self.view, self.flags.writes());
     }
 }
 
@@ -186,14 +153,6 @@ impl OpenNode for OpenView {
         let len = self.shared.dataset.write(self.view, offset, data).map_err(failed("write"))?;
         self.written.store(offset + len as u64, Ordering::Relaxed);
         Ok(len)
-    }
-
-    fn read_directory(
-        &self,
-        _cookie: u64,
-        _take: &mut dyn FnMut(DirEntry<'_>) -> bool,
-    ) -> Result<()> {
-        Err(refusal("getdents64", Errno::ENOTDIR))
     }
 
     fn attributes(&self) -> Result<Attributes> {

@@ -33,6 +33,7 @@ pub(super) fn check(
         checked.push(checker.replica(replica));
         map.replicas.push(ReplicaSpans {
             name: replica.name.span,
+            whole: replica.whole,
             views: replica.views.iter().map(|view| view.name.span).collect(),
         });
     }

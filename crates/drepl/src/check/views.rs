@@ -38,7 +38,8 @@ pub(super) fn check<'a>(
     for view in views {
         let is_right =
             is_new(&mut names, &view.name, "view", findings) & is_file_name(&view.name, findings);
-        let mut spans = ViewSpans { name: view.name.span, variables: Vec::new() };
+        let mut spans =
+            ViewSpans { name: view.name.span, whole: view.whole, variables: Vec::new() };
         let checker = Checker {
             dataset,
             measures: &mut measures,

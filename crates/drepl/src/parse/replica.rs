@@ -3,11 +3,12 @@
 use super::{Parsed, Parser, did_you_mean};
 use crate::ast::{At, Replica, ReplicaFlag, ReplicaView, StorageOption};
 use crate::definition::{Storage, Update};
+use crate::source::Span;
 use crate::token::Kind;
 use crate::words::{self, Role};
 
 impl Parser<'_, '_> {
-    pub(super) fn replica(&mut self) -> Parsed<Replica> {
+    pub(super) fn replica(&mut self, keyword: Span) -> Parsed<Replica> {
         let name = self.file_name("a replica")?;
         let mut flags = Vec::new();
         while self.token.kind == Kind::Word {
@@ -15,7 +16,7 @@ impl Parser<'_, '_> {
         }
         let closes = ["replica", "dataset"];
         let (views, _) = self.members("replica", &closes, Self::replica_view)?;
-        Ok(Replica { name, flags, views })
+        Ok(Replica { name, whole: keyword.to(self.last), flags, views })
     }
 
     fn replica_flag(&mut self) -> Parsed<At<ReplicaFlag>> {

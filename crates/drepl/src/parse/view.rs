@@ -8,11 +8,12 @@ use crate::ast::{
 use crate::definition::{ByteOrder, Marker, Order};
 use crate::diagnostic::{Code, Diagnostic};
 use crate::limits::NESTING_MAX;
+use crate::source::Span;
 use crate::token::Kind;
 use crate::words::{self, Role};
 
 impl Parser<'_, '_> {
-    pub(super) fn view(&mut self) -> Parsed<View> {
+    pub(super) fn view(&mut self, keyword: Span) -> Parsed<View> {
         let name = self.file_name("a view")?;
         let mut flags = Vec::new();
         while self.token.kind == Kind::Word {
@@ -20,7 +21,7 @@ impl Parser<'_, '_> {
         }
         let closes = ["view", "replica", "dataset"];
         let (members, _) = self.members("view", &closes, Self::view_member)?;
-        Ok(View { name, flags, members })
+        Ok(View { name, whole: keyword.to(self.last), flags, members })
     }
 
     fn view_flag(&mut self) -> Parsed<At<ViewFlag>> {
