@@ -93,6 +93,27 @@ fn who_syncs_sees_what_others_wrote_before() {
 }
 
 #[test]
+fn sync_sends_what_other_openings_wrote() {
+    let (service, session) = service(&bytes(100));
+    let file = open(&session, "file", OpenFlags::READ_WRITE);
+    let other = open(&session, "file", OpenFlags::READ_WRITE);
+    // The first write waits for its reply; what follows at once is gathered.
+    for offset in 0..20 {
+        assert_eq!(other.write_at(b"x", offset), Ok(1));
+    }
+    file.sync(false).expect("sync");
+    assert_eq!(service.content("file")[..20], [b'x'; 20]);
+    // What they could not write is not durable, and they are told all the same.
+    service.set(|faults| faults.refuse_writes = Some(Errno::ENOSPC));
+    for offset in 0..20 {
+        assert_eq!(other.write_at(b"y", offset), Ok(1));
+    }
+    assert_eq!(errno(file.sync(false)), Some(Errno::ENOSPC));
+    assert_eq!(errno(other.flush()), Some(Errno::ENOSPC));
+    assert_eq!(file.sync(false), Ok(()));
+}
+
+#[test]
 fn a_file_that_became_shorter_ends_where_it_ends() {
     let (service, session) = service(&bytes(MIB));
     let file = open(&session, "file", OpenFlags::empty());

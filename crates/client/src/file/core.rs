@@ -320,6 +320,17 @@ impl Core {
         self.siblings.note_write(&mut state.seen);
     }
 
+    /// Sends what siblings have gathered, and waits. Their errors are kept for them.
+    pub(super) fn settle_siblings(&self) -> Result<()> {
+        let mut outcome = Ok(());
+        for other in self.siblings.others(self) {
+            let mut state = other.lock();
+            other.settle_locked(&mut state);
+            outcome = outcome.and(state.delayed.clone().map_or(Ok(()), Err));
+        }
+        outcome
+    }
+
     /// Forgets what is cached, here and in siblings: a program that agrees with others on a time does so by
     /// file, not by descriptor.
     pub(super) fn forget_everywhere(&self) {
