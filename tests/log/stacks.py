@@ -9,7 +9,6 @@ import dataclasses
 import pathlib
 import shutil
 import subprocess
-import sysconfig
 
 from mpi import libraries
 from mpi.libraries import Failed, Missing
@@ -81,7 +80,3 @@ def available(scratch):
             without["appending"] = "Open MPI's MPI_File_open for appending sometimes never returns (4.1.4)"
         found.append(Stack(name, library, programs, without))
     return found, missing
-
-
-def multiarch():
-    return sysconfig.get_config_var("MULTIARCH") or "x86_64-linux-gnu"
