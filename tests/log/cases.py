@@ -10,6 +10,7 @@ import re
 import shutil
 
 from mpi.libraries import Failed, Missing
+from log import points
 from log.stacks import PROGRAMS
 
 RANKS = (1, 2, 3, 4)
@@ -23,7 +24,8 @@ class Alone(list):
 @dataclasses.dataclass
 class Case:
     """`steps(stack, ranks, side, directory)` gives the words of each step; they are run one after the other.
-    `after(side, outputs)` looks at what the steps printed."""
+    `after(side, outputs)` looks at what the steps printed, `final(stack, ranks, side, target)` at what there is in the
+    end, when nothing of Sluice stands before it any more."""
 
     name: str
     steps: object
@@ -34,6 +36,7 @@ class Case:
     # `sluice run` does not see that it uses MPI.
     hidden: bool = False
     after: object = None
+    final: object = None
     seconds_max: int = 60
 
 
@@ -112,6 +115,32 @@ def openfoam_told(side, outputs):
     (side / "told.openfoam").write_text("\n".join(lines))
 
 
+EPOCHS, EACH = 6, 30
+
+
+def epochs(plan, calls, point):
+    """The program of the crash matrix, when nothing happens to it: it gets to its last point."""
+
+    def steps(stack, ranks, side, directory):
+        return [[stack.compiled("epochs.c"), side, directory, plan, calls, point, EPOCHS, EACH]]
+
+    def final(stack, ranks, side, target):
+        checker = stack.compiled("points.c", compiler=["gcc"])
+        # One file of all ranks, or one of each.
+        files = [(plan, ranks, None, range(ranks))]
+        if calls == "posix":
+            files = [(f"{plan}.{rank}", 1, rank, [rank]) for rank in range(ranks)]
+        for name, sharers, writer, noted in files:
+            came = points.Points.noted(side, noted)
+            if came != points.Points(EPOCHS, EPOCHS):
+                raise Failed(f"{name}: {came} after {EPOCHS} epochs")
+            equal, made_of = points.equal_to(checker, target / name, plan, sharers, EACH, EPOCHS, writer)
+            if wrong := points.judge(equal, came, made_of):
+                raise Failed(f"{name}: {wrong}")
+
+    return Case(f"epochs {plan} {calls} {point}", steps, (2,) if plan == "mixed" else (), final=final)
+
+
 PATTERNS = ["segmented", "strided", "view", "collective", "collective-holes", "turns", "subarray", "header", "reopened",
             "moved", "large", "small", "own-writes", "other-writes"]
 HANDLES = ["sizes", "preallocate", "own-size", "deletion", "renamed", "atomic", "shared-pointer", "shared-race",
@@ -130,6 +159,9 @@ CASES = [
     Case("solver", solver, (2,)),
     *(Case(f"hdf5 {part}", parts_of("series_hdf5.c", [part], compiler=lambda stack: stack.hdf5()), (2,))
       for part in ("independent", "collective")),
+    *(epochs(plan, calls, point) for plan in ("whole", "some", "growing", "mixed")
+      for calls, point in (("independent", "sync"), ("strided", "sync"), ("collective", "sync"), ("collective", "close"),
+                           ("nonblocking", "sync"), ("posix", "sync"), ("posix", "datasync"), ("posix", "close"))),
     # Debian's is made for Open MPI.
     Case("pnetcdf", parts_of("series_pnetcdf.c", ["series"], link=pnetcdf_link), (2,), stacks=OPEN_MPI),
     Case("h5py", h5py, (2,), stacks=OPEN_MPI, hidden=True),

@@ -56,6 +56,8 @@ class House:
         if case.after:
             case.after(side, outputs)
         carrier.finish()
+        if case.final:
+            case.final(stack, ranks, side, carrier.target)
         told = {path.name: path.read_text() for path in sorted(side.glob("told.*"))}
         wrong = [line for text in told.values() for line in text.splitlines() if "WRONG" in line]
         if wrong:
