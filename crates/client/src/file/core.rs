@@ -380,6 +380,14 @@ impl Core {
         self.unbuffered.load(Ordering::Relaxed)
     }
 
+    /// Whether nothing that was read, sizes included, may be used again: other processes share the offset, or
+    /// the session is told to keep nothing.
+    pub(super) fn is_uncached(&self) -> bool {
+        self.is_unbuffered()
+            || (self.is_shared() && self.flags.writes())
+            || self.session().options().read_ahead_max == 0
+    }
+
     pub(super) fn set_unbuffered(&self) {
         self.unbuffered.store(true, Ordering::Relaxed);
     }
@@ -436,7 +444,7 @@ impl Core {
     /// The size in bytes, own writes included.
     pub(super) fn size(&self) -> Result<u64> {
         let mut state = self.enter();
-        if !state.is_fresh() || self.is_unbuffered() || self.is_shared() {
+        if !state.is_fresh() || self.is_uncached() || self.is_shared() {
             if self.appends() {
                 self.settle_locked(&mut state);
             }
