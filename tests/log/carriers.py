@@ -2,6 +2,7 @@
 
   native  another local directory: are the cases themselves sane?
   far     a service, by `sluice run --map`
+  careful the same, with nothing read ahead or written behind: every rank sees at once what others wrote
   log     the host's log over a directory, by `sluice run --log`; drained and verified at the end
 """
 
@@ -62,6 +63,7 @@ class Far(Carrier):
     """A service on this machine. Every rank reaches it by itself."""
 
     name = "far"
+    flags = ()
 
     def __init__(self, sluice, scratch):
         super().__init__(sluice, scratch)
@@ -73,15 +75,22 @@ class Far(Carrier):
     def start(self, name, library=None):
         super().start(name)
         if self.service is None:
-            self.service = Service(self.sluice, [f"x={self.scratch}"], f"unix:{self.scratch.parent}/far.sock",
-                                   log=self.scratch.parent / "far.log")
+            self.service = Service(self.sluice, [f"x={self.scratch}"], f"unix:{self.scratch.parent}/{self.name}.sock",
+                                   log=self.scratch.parent / f"{self.name}.log")
         preload = ["env", f"LD_PRELOAD={library}"] if library else []
-        run = [str(self.sluice), "run", "--map", f"/far={self.service.uri}/x/{name}", "--"]
+        run = [str(self.sluice), "run", *self.flags, "--map", f"/far={self.service.uri}/x/{name}", "--"]
         return Way("/far", within=[*preload, *run])
 
     def close(self):
         if self.service:
             self.service.stop()
+
+
+class Careful(Far):
+    """What a program sees that shares its files with others as on one local file system."""
+
+    name = "careful"
+    flags = ("--read-ahead-bytes", "0", "--write-behind-bytes", "0")
 
 
 class Log(Carrier):
@@ -119,7 +128,7 @@ class Log(Carrier):
         return done.stdout
 
 
-CARRIERS = {carrier.name: carrier for carrier in (Carrier, Far, Log)}
+CARRIERS = {carrier.name: carrier for carrier in (Carrier, Far, Careful, Log)}
 
 
 def made(name, sluice, scratch):
