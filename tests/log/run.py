@@ -151,9 +151,13 @@ def go_through(options, house, carrier, found, known):
         for case in CASES:
             if stack.name not in case.stacks or options.stack and stack.name not in options.stack:
                 continue
-            for ranks in options.ranks or (case.ranks if options.full else case.quick):
+            chosen = case.ranks if options.full else case.quick
+            # Asked for by name, or by number, it need not be in the selection.
+            if options.ranks or options.only:
+                chosen = options.ranks or chosen or case.ranks
+            for ranks in chosen:
                 name = f"{carrier.name} {stack.name} {case.name} {ranks}"
-                if ranks not in case.ranks or options.only and not any(re.search(o, name) for o in options.only):
+                if ranks not in case.quick + case.ranks or options.only and not any(re.search(o, name) for o in options.only):
                     continue
                 if options.list:
                     print(name)
