@@ -53,10 +53,10 @@ pub(crate) struct Common {
 #[derive(Debug, Clone, Copy, Args)]
 #[command(next_help_heading = "Tuning of connections")]
 pub(crate) struct ClientFlags {
-    /// Most bytes read ahead of a program that reads in order [default: 16MiB]
+    /// Most bytes read ahead of a program that reads in order; 0: nothing read is kept [default: 16MiB]
     #[arg(long, value_name = "SIZE", global = true, hide_short_help = true, value_parser = size)]
     pub(crate) read_ahead_bytes: Option<u64>,
-    /// Most bytes written before they are acknowledged [default: 16MiB]
+    /// Most bytes written before they are acknowledged; 0: each write waits [default: 16MiB]
     #[arg(long, value_name = "SIZE", global = true, hide_short_help = true, value_parser = size)]
     pub(crate) write_behind_bytes: Option<u64>,
     /// Greatest 9P message to agree on [default: 1MiB]

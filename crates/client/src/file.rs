@@ -111,14 +111,14 @@ impl RemoteFile {
         self.core.flush()
     }
 
-    /// Flushes and makes data, and unless `data_only` attributes, durable. What was cached is
-    /// forgotten, by other openings of the file in this process, too: programs that agree on a time (MPI-4.1 §14.6.1: sync, barrier, sync) see each
-    /// other's data after it.
+    /// Flushes and makes data, and unless `data_only` attributes, durable: whatever this process has written
+    /// to the file, through other openings, too. What was cached is forgotten, by those, too: programs that
+    /// agree on a time (MPI-4.1 §14.6.1: sync, barrier, sync) see each other's data after it.
     ///
     /// # Errors
-    /// As fsync(2), and those of earlier writes.
+    /// As fsync(2), and those of earlier writes; other openings are told of theirs all the same.
     pub fn sync(&self, data_only: bool) -> Result<()> {
-        let written = self.core.flush();
+        let written = self.core.flush().and(self.core.settle_siblings());
         let synced = self.handle().sync(data_only);
         self.core.forget_everywhere();
         written.and(synced)

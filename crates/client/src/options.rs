@@ -8,8 +8,10 @@ pub struct Options {
     /// The message size to propose, in bytes. The default leaves exactly 1 MiB for the data of a
     /// read or write.
     pub msize: u32,
-    /// The most that read-ahead may have outstanding or unread for one file, in bytes. 0 turns it
-    /// off, the first read that travels with an open included.
+    /// The most that read-ahead may have outstanding or unread for one file, in bytes. 0: nothing is read
+    /// ahead, the first read that travels with an open included, and nothing is kept: every read and every
+    /// size is asked of the service. With [`write_behind_max`](Self::write_behind_max) 0 processes see each
+    /// other's writes as soon as they have returned, as on one local file system.
     pub read_ahead_max: usize,
     /// The most that write-behind may hold for one file, in bytes. 0: every write waits.
     pub write_behind_max: usize,

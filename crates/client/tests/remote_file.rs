@@ -93,6 +93,52 @@ fn who_syncs_sees_what_others_wrote_before() {
 }
 
 #[test]
+fn without_read_ahead_and_write_behind_processes_see_each_other_at_once() {
+    let service = Memory::new();
+    service.put("file", b"");
+    let careful = |options: &mut client::Options| {
+        (options.read_ahead_max, options.write_behind_max) = (0, 0);
+    };
+    let (one, two) = (service.session(careful), service.session(careful));
+    let files = [&one, &two].map(|session| open(session, "file", OpenFlags::READ_WRITE));
+    let much = bytes(3 * MIB);
+    for round in 0..10_u64 {
+        let (writer, reader) = (&files[round as usize % 2], &files[1 - round as usize % 2]);
+        assert_eq!(writer.write_at(&[round as u8; 100], 40 * round), Ok(100));
+        assert_eq!(reader.size(), Ok(40 * round + 100));
+        assert_eq!(read(reader, 40 * round, 200), [round as u8; 100]);
+    }
+    // A read is as long as what there is, however many requests it takes.
+    assert_eq!(files[0].write_at(&much, 0), Ok(much.len()));
+    assert!(read(&files[1], 0, 4 * MIB) == much);
+    service.set(|faults| faults.read_max = Some(10_007));
+    assert!(read(&files[1], 5, MIB) == much[5..MIB + 5]);
+    files[0].truncate(7).expect("truncate");
+    assert_eq!((files[1].size(), read(&files[1], 0, 99).len()), (Ok(7), 7));
+}
+
+#[test]
+fn sync_sends_what_other_openings_wrote() {
+    let (service, session) = service(&bytes(100));
+    let file = open(&session, "file", OpenFlags::READ_WRITE);
+    let other = open(&session, "file", OpenFlags::READ_WRITE);
+    // The first write waits for its reply; what follows at once is gathered.
+    for offset in 0..20 {
+        assert_eq!(other.write_at(b"x", offset), Ok(1));
+    }
+    file.sync(false).expect("sync");
+    assert_eq!(service.content("file")[..20], [b'x'; 20]);
+    // What they could not write is not durable, and they are told all the same.
+    service.set(|faults| faults.refuse_writes = Some(Errno::ENOSPC));
+    for offset in 0..20 {
+        assert_eq!(other.write_at(b"y", offset), Ok(1));
+    }
+    assert_eq!(errno(file.sync(false)), Some(Errno::ENOSPC));
+    assert_eq!(errno(other.flush()), Some(Errno::ENOSPC));
+    assert_eq!(file.sync(false), Ok(()));
+}
+
+#[test]
 fn a_file_that_became_shorter_ends_where_it_ends() {
     let (service, session) = service(&bytes(MIB));
     let file = open(&session, "file", OpenFlags::empty());

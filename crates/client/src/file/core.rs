@@ -320,6 +320,17 @@ impl Core {
         self.siblings.note_write(&mut state.seen);
     }
 
+    /// Sends what siblings have gathered, and waits. Their errors are kept for them.
+    pub(super) fn settle_siblings(&self) -> Result<()> {
+        let mut outcome = Ok(());
+        for other in self.siblings.others(self) {
+            let mut state = other.lock();
+            other.settle_locked(&mut state);
+            outcome = outcome.and(state.delayed.clone().map_or(Ok(()), Err));
+        }
+        outcome
+    }
+
     /// Forgets what is cached, here and in siblings: a program that agrees with others on a time does so by
     /// file, not by descriptor.
     pub(super) fn forget_everywhere(&self) {
@@ -367,6 +378,14 @@ impl Core {
 
     pub(super) fn is_unbuffered(&self) -> bool {
         self.unbuffered.load(Ordering::Relaxed)
+    }
+
+    /// Whether nothing that was read, sizes included, may be used again: other processes share the offset, or
+    /// the session is told to keep nothing.
+    pub(super) fn is_uncached(&self) -> bool {
+        self.is_unbuffered()
+            || (self.is_shared() && self.flags.writes())
+            || self.session().options().read_ahead_max == 0
     }
 
     pub(super) fn set_unbuffered(&self) {
@@ -425,7 +444,7 @@ impl Core {
     /// The size in bytes, own writes included.
     pub(super) fn size(&self) -> Result<u64> {
         let mut state = self.enter();
-        if !state.is_fresh() || self.is_unbuffered() || self.is_shared() {
+        if !state.is_fresh() || self.is_uncached() || self.is_shared() {
             if self.appends() {
                 self.settle_locked(&mut state);
             }

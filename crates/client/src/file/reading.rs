@@ -64,14 +64,14 @@ impl Core {
         if target.is_empty() {
             return Ok(0);
         }
-        let uncached = self.is_unbuffered() || (self.is_shared() && self.flags.writes());
+        let uncached = self.is_uncached();
         if uncached || self.appends() {
             // Where an append went is known to the service only.
             self.settle_locked(&mut state);
         }
         if uncached {
             drop(state);
-            return self.read_now(target, offset);
+            return self.read_uncached(target, offset);
         }
         let goes_on = offset == state.last_end;
         if state.is_stale() || (!goes_on && !state.chunks.is_empty() && !state.is_fresh()) {
@@ -376,6 +376,20 @@ impl Core {
         self.submit(Repeat::Safe, |connection, fid| {
             connection.submit_read(fid, range.start(), range.len() as u32)
         })
+    }
+
+    /// Reads past all caches. Programs do not expect a regular file to give less than there is.
+    fn read_uncached(&self, target: &mut [u8], offset: u64) -> Result<usize> {
+        let mut filled = self.read_now(target, offset)?;
+        while !self.is_unbuffered() && (1..target.len()).contains(&filled) {
+            match self.read_now(&mut target[filled..], offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                // What was read before counts; who comes again is told.
+                Err(_) => break,
+            }
+        }
+        Ok(filled)
     }
 
     /// Reads once, past all caches and as much as one request can carry, and waits.

@@ -1,0 +1,171 @@
+#!/usr/bin/python3
+"""Programs whose files take another way: are their bytes those of a run without Sluice?
+
+For each MPI library and what does its I/O (see stacks.py), on 1 to 4 ranks, each case (see cases.py) is run on a
+local directory, and once for each carrier (see carriers.py). Its own checks must hold both times, so that a library
+that corrupts its files by itself is noticed, and what it told and the files must be equal.
+
+Without --full only a selection, on few ranks.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import sys
+import time
+import tomllib
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from house import places, report, tree  # noqa: E402
+from house.services import ServiceFailed  # noqa: E402
+from mpi.libraries import Failed, Missing  # noqa: E402
+from mpi.run import run  # noqa: E402
+from log import carriers, stacks  # noqa: E402
+from log.cases import CASES, Alone  # noqa: E402
+
+
+class House:
+    """What the runs share: where the libraries are, and what was seen without Sluice."""
+
+    def __init__(self, sluice, scratch):
+        self.sluice, self.scratch = sluice, scratch
+        self.native = carriers.Carrier(sluice, scratch / "reference")
+        self.references = {}
+
+    def preloaded(self):
+        return self.sluice.parent / "libsluice_mpi.so" if self.sluice else None
+
+    def perform(self, case, stack, ranks, carrier):
+        """Runs a case; returns the directory of its files and what its ranks told."""
+        name = f"{case.name.replace(' ', '-')}-{stack.name}-{ranks}"
+        side = self.scratch / f"side-{carrier.name}" / name
+        # Once for the reference and once as a carrier.
+        if side.exists():
+            side = side.with_name(f"{name}-again")
+        side.mkdir(parents=True)
+        way = carrier.start(name, self.preloaded() if case.hidden else None)
+        outputs = []
+        for step in case.steps(stack, ranks, side, way.directory):
+            alone = isinstance(step, Alone)
+            words = [*way.around, *way.within, *step] if alone else stack.launch(ranks, step, way.around, way.within)
+            outputs.append(run(words, stack.library.environment, side, case.seconds_max))
+        if case.after:
+            case.after(side, outputs)
+        carrier.finish()
+        if case.final:
+            case.final(stack, ranks, side, carrier.target)
+        told = {path.name: path.read_text() for path in sorted(side.glob("told.*"))}
+        wrong = [line for text in told.values() for line in text.splitlines() if "WRONG" in line]
+        if wrong:
+            raise Failed("\n".join(wrong))
+        return carrier.target, told
+
+    def reference(self, case, stack, ranks):
+        """The run without Sluice, made once; a failure of it is everybody's."""
+        key = case.name, stack.name, ranks
+        if key not in self.references:
+            try:
+                self.references[key] = self.perform(case, stack, ranks, self.native)
+            except Failed as failed:
+                self.references[key] = Failed(f"without Sluice: {failed}")
+        if isinstance(self.references[key], Failed):
+            raise self.references[key]
+        return self.references[key]
+
+    def check(self, case, stack, ranks, carrier):
+        reference, expected = self.reference(case, stack, ranks)
+        _, told = self.perform(case, stack, ranks, carrier)
+        if told != expected:
+            lines = [f"{name}: told {got!r}, should be {want!r}" for name in expected
+                     for want, got in zip(expected[name].splitlines(), told.get(name, "").splitlines()) if want != got]
+            raise Failed("\n".join(lines[:8] or ["told another number of lines"]))
+        if not any(reference.iterdir()):
+            raise Failed("no file was written")
+        if lines := carrier.compare(reference):
+            raise Failed("\n".join(lines))
+
+
+def judged(name, group, known, function, *arguments):
+    """A check's verdict."""
+    start = time.monotonic()
+    try:
+        function(*arguments)
+        verdict, details = "ok", []
+    except Missing as missing:
+        verdict, details = "skipped", [str(missing)]
+    except (Failed, ServiceFailed) as failed:
+        verdict, details = "failed", str(failed).splitlines()[:12]
+        for pattern, reason in known.items():
+            if re.fullmatch(pattern, name):
+                verdict, details = "known", [reason]
+    except Exception as error:  # a fault of the check itself is a failure too
+        verdict, details = "failed", [repr(error)]
+    return report.Result(name, verdict, time.monotonic() - start, details, group)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--carrier", action="append", default=[], choices=list(carriers.CARRIERS),
+                        help="only this way; may be repeated (default: careful and log; with --full also far)")
+    parser.add_argument("--stack", action="append", default=[], metavar="NAME", help="only on mpich, ompio or romio")
+    parser.add_argument("--ranks", action="append", type=int, default=[], help="only on so many")
+    parser.add_argument("--only", action="append", default=[], metavar="REGEX",
+                        help="checks whose name `CARRIER STACK CASE RANKS` matches")
+    parser.add_argument("--full", action="store_true", help="every case on 1 to 4 ranks")
+    parser.add_argument("--list", action="store_true", help="the names of the checks")
+    parser.add_argument("--sluice", help="the sluice binary (default: $SLUICE_BIN, then the release build)")
+    parser.add_argument("--keep", action="store_true", help="keep the scratch directory")
+    options = parser.parse_args()
+    os.environ.pop("LD_PRELOAD", None)
+    scratch = places.scratch_directory("log")
+    known = tomllib.loads((HERE / "known.toml").read_text())
+    house, results = House(places.sluice_binary(options.sluice), scratch), []
+    found, missing = stacks.available(scratch)
+    results += [report.Result(f"{name} all", "skipped", 0.0, [reason], name) for name, reason in missing]
+    for name in options.carrier or (["far"] if options.full else []) + ["careful", "log"]:
+        try:
+            carrier = carriers.made(name, house.sluice, scratch)
+        except Missing as reason:
+            results.append(report.Result(f"{name} all", "skipped", 0.0, [str(reason)], name))
+            report.print_line(results[-1])
+            continue
+        try:
+            results += go_through(options, house, carrier, found, known.get(name, {}))
+        finally:
+            carrier.close()
+    if options.keep:
+        print(f"kept: {scratch}")
+    else:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return report.conclude(results)
+
+
+def go_through(options, house, carrier, found, known):
+    """All checks of a carrier that are asked for."""
+    results = []
+    for stack in found:
+        for case in CASES:
+            if stack.name not in case.stacks or options.stack and stack.name not in options.stack:
+                continue
+            chosen = case.ranks if options.full else case.quick
+            # Asked for by name, or by number, it need not be in the selection.
+            if options.ranks or options.only:
+                chosen = options.ranks or chosen or case.ranks
+            for ranks in chosen:
+                name = f"{carrier.name} {stack.name} {case.name} {ranks}"
+                if ranks not in case.quick + case.ranks or options.only and not any(re.search(o, name) for o in options.only):
+                    continue
+                if options.list:
+                    print(name)
+                    continue
+                results.append(judged(name, stack.name, known, house.check, case, stack, ranks, carrier))
+                report.print_line(results[-1])
+    return results
+
+
+if __name__ == "__main__":
+    sys.exit(main())
