@@ -17,6 +17,7 @@
 #[cfg(feature = "config")]
 pub mod config;
 mod detect;
+mod detour;
 mod error;
 mod escape;
 mod nearest;
@@ -28,6 +29,7 @@ mod stores;
 mod uri;
 
 pub use detect::{Detected, detect};
+pub use detour::Detour;
 pub use error::{AddressError, ConfigErrors, ConfigFault, SettingsFault, UriFault};
 pub use nearest::nearest;
 pub use path::{RemotePath, clean_absolute, demands_directory, names};

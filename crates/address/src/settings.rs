@@ -4,6 +4,7 @@
 //! sluice-settings 1
 //! route=/far scdc+tcp://host/base
 //! store=data rw /srv/data
+//! detour=scdc+tcp://host/base scdc+uds://%2Ftmp%2Fs.sock/log
 //! msize_bytes=1048576
 //! ```
 //!
@@ -11,7 +12,7 @@
 
 use crate::error::{SettingsFault, lossy};
 use crate::escape;
-use crate::{AddressError, Route, Routes, StorePlace, StoreSpec, Uri};
+use crate::{AddressError, Detour, Route, Routes, StorePlace, StoreSpec, Uri};
 
 const FIRST_LINE: &str = "sluice-settings 1";
 
@@ -52,6 +53,8 @@ pub struct Settings {
     pub routes: Routes,
     /// Stores of `scdc:///NAME`, in this process.
     pub stores: Vec<StoreSpec>,
+    /// Addresses that are reached over other services; the first that fits counts.
+    pub detours: Vec<Detour>,
     /// How the client behaves.
     pub client: ClientOptions,
 }
@@ -80,6 +83,12 @@ impl Settings {
             field(&mut out, &store.name);
             out.extend_from_slice(if store.read_only { b" ro " } else { b" rw " });
             field(&mut out, &store.place.to_bytes());
+        }
+        for detour in &self.detours {
+            out.extend_from_slice(b"\ndetour=");
+            field(&mut out, &detour.from.to_bytes());
+            out.push(b' ');
+            field(&mut out, &detour.over.to_bytes());
         }
         let ClientOptions { read_ahead_bytes, write_behind_bytes, msize_bytes, reconnect_seconds } =
             self.client;
@@ -115,6 +124,17 @@ impl Settings {
         Ok(settings)
     }
 
+    /// Where an address leads by the detours.
+    pub fn lead(&self, uri: Uri) -> Uri {
+        self.detours.iter().find_map(|detour| detour.lead(&uri)).unwrap_or(uri)
+    }
+
+    /// The path under which the program knows `uri`: with the detour undone, and below a mapped prefix if one leads there.
+    pub fn path_of(&self, uri: &Uri) -> Vec<u8> {
+        let known = self.detours.iter().find_map(|detour| detour.lead_back(uri));
+        self.routes.path_of(known.as_ref().unwrap_or(uri))
+    }
+
     fn read_line(&mut self, line: &[u8], routes: &mut Vec<Route>) -> Result<(), SettingsFault> {
         let address = |error| SettingsFault::Address(Box::new(error));
         let divide = memchr::memchr(b'=', line).ok_or(SettingsFault::Field)?;
@@ -139,6 +159,12 @@ impl Settings {
                 let place =
                     StorePlace::parse(&place).map_err(address)?.ok_or(SettingsFault::Field)?;
                 self.stores.push(StoreSpec::new(&name, place, read_only).map_err(address)?);
+            }
+            b"detour" => {
+                let (from, over) = (field()?, field()?);
+                let from = Uri::parse(&from).map_err(address)?;
+                let over = Uri::parse(&over).map_err(address)?;
+                self.detours.push(Detour { from, over });
             }
             b"read_ahead_bytes" => self.client.read_ahead_bytes = number(&field()?)?,
             b"write_behind_bytes" => self.client.write_behind_bytes = number(&field()?)?,
@@ -171,6 +197,10 @@ mod tests {
                 StoreSpec::new(b"d", StorePlace::Dir("/srv/a b".into()), true).unwrap(),
                 StoreSpec::new(b"\xff", StorePlace::Mem, false).unwrap(),
             ],
+            detours: vec![Detour {
+                from: "scdc+tcp://h/a b".parse().unwrap(),
+                over: "scdc+uds://%2Fs/log".parse().unwrap(),
+            }],
             client: ClientOptions {
                 msize_bytes: 65536,
                 reconnect_seconds: 0,

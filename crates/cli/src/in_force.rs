@@ -99,7 +99,8 @@ impl InForce {
             reconnect_seconds: Some(outer.client.reconnect_seconds).filter(|_| inherited),
         };
         let client = flags.or(outer_keys).or(config.client).options();
-        Ok(Self { settings: Settings { routes, stores, client }, config, source, inherited })
+        let settings = Settings { routes, stores, detours: outer.detours, client };
+        Ok(Self { settings, config, source, inherited })
     }
 }
 

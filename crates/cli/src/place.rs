@@ -429,7 +429,8 @@ impl Places {
 
     /// The place of a URI, which the user knows as `shown`.
     pub(crate) fn remote(&self, uri: &Uri, shown: Vec<u8>) -> Result<Place> {
+        let uri = self.in_force.settings.lead(uri.clone());
         let session = self.sessions.to(&uri.endpoint)?;
-        Ok(Place::Remote(Remote::new(session, uri.clone(), shown)))
+        Ok(Place::Remote(Remote::new(session, uri, shown)))
     }
 }

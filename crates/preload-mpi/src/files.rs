@@ -11,6 +11,7 @@ use sieve::Profile;
 use transfer::{Engine, FileMap, Locking};
 
 use crate::descriptor::{self, Descriptor, Identity};
+use crate::epochs::{Agreement, Member};
 use crate::names;
 use crate::romio;
 use crate::view::View;
@@ -32,6 +33,8 @@ pub(crate) struct OpenFile {
     state: Mutex<State>,
     /// Whether we wrote and have not synchronised.
     wrote: AtomicBool,
+    /// As what a host log knows this rank.
+    member: Option<Member>,
 }
 
 /// What changes while a file is open. Whoever carries out a call holds it: the file pointer and the
@@ -70,8 +73,15 @@ pub(crate) fn find(file: File) -> Option<Arc<OpenFile>> {
     files().as_ref()?.get(&file).cloned()
 }
 
-/// Remembers a file that was just opened.
-pub(crate) fn opened(mpi: &Mpi, file: File, name: &CStr, amode: c_int, info: Info) {
+/// Remembers a file that was just opened, as the ranks had agreed.
+pub(crate) fn opened(
+    mpi: &Mpi,
+    file: File,
+    name: &CStr,
+    amode: c_int,
+    info: Info,
+    agreement: Option<Agreement>,
+) {
     let mut state = State {
         wish: Wish::of_environment(),
         has_single_writer: false,
@@ -88,16 +98,20 @@ pub(crate) fn opened(mpi: &Mpi, file: File, name: &CStr, amode: c_int, info: Inf
         amode,
         state: Mutex::new(state),
         wrote: AtomicBool::new(false),
+        member: agreement.and_then(|agreement| agreement.join(name)),
     };
     file_of_ours.prepare(mpi, &mut file_of_ours.state());
     files().get_or_insert_default().insert(file, Arc::new(file_of_ours));
 }
 
-/// Forgets a file that is about to be closed.
-pub(crate) fn closing(file: File) {
-    let forgotten = files().as_mut().and_then(|files| files.remove(&file));
-    // Closed outside of the table's lock.
-    drop(forgotten);
+/// Forgets a file that is about to be closed. What is to be told when it is closed is left.
+pub(crate) fn closing(file: File) -> Option<Arc<OpenFile>> {
+    let forgotten = files().as_mut().and_then(|files| files.remove(&file))?;
+    // Closed outside of the table's lock, and before the MPI library closes its own descriptor.
+    let mut state = forgotten.state();
+    (state.sieve, state.descriptor) = (None, None);
+    drop(state);
+    Some(forgotten)
 }
 
 /// The view of a file that was just opened: bytes (MPI-4.1 §14.2.1).
@@ -216,6 +230,11 @@ impl OpenFile {
     pub(crate) fn allows(&self, mpi: &Mpi) -> (bool, bool) {
         let mode = &mpi.constants().numbers.mode;
         (self.amode & mode.wronly == 0, self.amode & mode.rdonly == 0)
+    }
+
+    /// Whether this rank is one of a group that a host log knows.
+    pub(crate) fn member(&self) -> Option<&Member> {
+        self.member.as_ref()
     }
 
     pub(crate) fn note_write(&self) {

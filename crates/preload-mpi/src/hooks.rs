@@ -153,10 +153,15 @@ hooks! {
     MPI_File_open PMPI_File_open(
         comm: Word, name: *const c_char, amode: c_int, info: Word, file: Place
     ) named name |pass| {
+        // SAFETY: the program's own arguments.
+        let agreement = match unsafe { notes::opening(comm, name) } {
+            Ok(agreement) => agreement,
+            Err(code) => return code,
+        };
         let code = pass();
         if code == 0 {
             // SAFETY: the program's own arguments, which the library has just accepted.
-            unsafe { notes::opened(name, amode, info, file) };
+            unsafe { notes::opened(name, amode, info, file, agreement) };
         }
         code
     }, else missing();
@@ -166,8 +171,11 @@ hooks! {
 
     MPI_File_close PMPI_File_close(file: Place) |pass| {
         // SAFETY: the program's own argument.
-        unsafe { notes::closing(file) };
-        pass()
+        let closing = unsafe { notes::closing(file) };
+        match pass() {
+            0 if !notes::closed(closing) => notes::io_error(),
+            code => code,
+        }
     }, else missing();
 
     MPI_File_set_view PMPI_File_set_view(
@@ -200,7 +208,7 @@ hooks! {
         // Collective: the library is called whatever became of our part.
         match pass() {
             // SAFETY: as above.
-            0 if !is_durable => unsafe { notes::failed(file) },
+            0 if !is_durable || !unsafe { notes::synchronised(file) } => unsafe { notes::failed(file) },
             code => code,
         }
     }, else missing();

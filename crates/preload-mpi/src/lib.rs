@@ -26,6 +26,7 @@
 //! program that was not asked to be changed sees every call with its own arguments, once.
 
 mod descriptor;
+mod epochs;
 mod far;
 mod files;
 mod fortran;

@@ -177,7 +177,7 @@ pub(crate) fn locate_bytes(dir: c_int, path: &[u8]) -> Located {
         None => Vec::new(),
     };
     match context().settings.routes.resolve(&cwd, path) {
-        Resolved::Remote(hit) => Located::Far(Place::new(hit.uri())),
+        Resolved::Remote(hit) => Place::at_uri(Ok(hit.uri())),
         Resolved::LocalCleaned => {
             let whole = if relative { [&cwd[..], b"/", path].concat() } else { path.to_vec() };
             match CString::new(address::clean_absolute(&whole)) {
@@ -287,7 +287,7 @@ impl Place {
 
     fn at_uri(uri: Result<Uri, address::AddressError>) -> Located {
         match uri {
-            Ok(uri) => Located::Far(Place::new(uri)),
+            Ok(uri) => Located::Far(Place::new(context().settings.lead(uri))),
             Err(error) => Located::Nowhere(Errno::from_raw(error.to_errno())),
         }
     }
@@ -314,9 +314,9 @@ impl Place {
         self.run(|remote, at, _| operation(remote, at, other.at()))
     }
 
-    /// The path as the program would write it: below a mapped prefix, else the URI.
+    /// The path as the program would write it: below a mapped prefix, else the URI that it used.
     pub(crate) fn visible_path(&self) -> Vec<u8> {
-        context().settings.routes.path_of(&self.uri)
+        context().settings.path_of(&self.uri)
     }
 
     /// The service.

@@ -227,6 +227,8 @@ fn set_xattr(
 ) -> Outcome<c_int> {
     xattr_at(path, |place| {
         let (name, value) = (name(n)?, data(from, len)?);
+        // What a log is told of a file is about everything that was written to it before.
+        ops::settle(place)?;
         place.run(|s, at, _| s.set_xattr(at, follow, name, value, flags as u32)).map(|()| 0)
     })
 }
