@@ -169,6 +169,13 @@ impl RemoteFile {
         self.core.set_shared(shared);
     }
 
+    /// Other processes use the file at the same time and rely on seeing what each of them has written: as long as
+    /// this process has it open, by whichever opening, every write waits for its reply and every read and size is asked
+    /// of the service.
+    pub fn set_concurrent(&self) {
+        self.core.set_concurrent();
+    }
+
     /// Flushes, for close(2). The service is told when the last user lets go of the file.
     ///
     /// # Errors

@@ -36,6 +36,8 @@ pub(crate) struct Siblings {
     epoch: AtomicU64,
     /// Something was written, ever.
     written: AtomicBool,
+    /// Other processes write to the file while this one reads or writes: nothing of it is kept here.
+    concurrent: AtomicBool,
     members: Mutex<Vec<Weak<Core>>>,
 }
 
@@ -112,6 +114,7 @@ impl Registry {
                 count: AtomicUsize::new(0),
                 epoch: AtomicU64::new(0),
                 written: AtomicBool::new(false),
+                concurrent: AtomicBool::new(false),
                 members: Mutex::default(),
             })
         });
@@ -192,6 +195,17 @@ impl Siblings {
             epoch = self.epoch.fetch_add(1, Ordering::AcqRel) + 1;
         }
         (!self.written.load(Ordering::Acquire)).then_some(epoch)
+    }
+
+    /// Other processes use the file at the same time, from now on until nobody here has it open.
+    pub(crate) fn set_concurrent(&self) {
+        self.concurrent.store(true, Ordering::Release);
+    }
+
+    /// Whether other processes use the file at the same time.
+    #[inline]
+    pub(crate) fn is_concurrent(&self) -> bool {
+        self.concurrent.load(Ordering::Relaxed)
     }
 
     /// Notes a write by a member whose lock is held; `seen` is the epoch that it has seen.

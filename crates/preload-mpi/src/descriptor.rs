@@ -89,6 +89,15 @@ impl Descriptor {
         }
     }
 
+    /// Has nothing of the file kept in this process, because other ranks use it at the same time. The kernel's files are
+    /// kept for all processes of the node anyway.
+    pub(crate) fn keep_nothing(&self) -> Result<(), Errno> {
+        match self {
+            Descriptor::Here(_) => Ok(()),
+            Descriptor::Far(file) => file.keep_nothing(),
+        }
+    }
+
     /// Makes durable what was written through it.
     pub(crate) fn synchronise(&self) -> Result<(), Errno> {
         match self {

@@ -64,6 +64,17 @@ impl FarFile {
         Some(profile)
     }
 
+    /// Has `libsluice.so` keep nothing of the file, by whichever opening of this process: other ranks use it at the same
+    /// time, and what MPI libraries do below a shared file (reading blocks, changing parts of them and writing them back)
+    /// is right only where each sees what the others have written.
+    pub(crate) fn keep_nothing(&self) -> Result<(), Errno> {
+        let name = c"user.sluice.concurrent";
+        // SAFETY: fsetxattr(2) of an open descriptor, with a NUL-terminated name and no value.
+        answer(unsafe {
+            libc::fsetxattr(self.fd.as_raw_fd(), name.as_ptr(), std::ptr::null(), 0, 0)
+        })
+    }
+
     /// Makes durable what was written.
     pub(crate) fn synchronise(&self) -> Result<(), Errno> {
         // SAFETY: fsync(2) of an open descriptor.

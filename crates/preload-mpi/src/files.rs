@@ -73,13 +73,14 @@ pub(crate) fn find(file: File) -> Option<Arc<OpenFile>> {
     files().as_ref()?.get(&file).cloned()
 }
 
-/// Remembers a file that was just opened, as the ranks had agreed.
+/// Remembers a file that was just opened by so many ranks, as they had agreed.
 pub(crate) fn opened(
     mpi: &Mpi,
     file: File,
     name: &CStr,
     amode: c_int,
     info: Info,
+    ranks: u32,
     agreement: Option<Agreement>,
 ) {
     let mut state = State {
@@ -100,7 +101,14 @@ pub(crate) fn opened(
         wrote: AtomicBool::new(false),
         member: agreement.and_then(|agreement| agreement.join(name)),
     };
-    file_of_ours.prepare(mpi, &mut file_of_ours.state());
+    let mut state = file_of_ours.state();
+    if file_of_ours.is_far && ranks > 1 && amode & mpi.constants().numbers.mode.rdonly == 0 {
+        state.descriptor = file_of_ours.open(mpi).map(Arc::new);
+        // A descriptor that `libsluice.so` does not know any more fails by itself.
+        let _ = state.descriptor.as_ref().map(|descriptor| descriptor.keep_nothing());
+    }
+    file_of_ours.prepare(mpi, &mut state);
+    drop(state);
     files().get_or_insert_default().insert(file, Arc::new(file_of_ours));
 }
 

@@ -161,7 +161,7 @@ hooks! {
         let code = pass();
         if code == 0 {
             // SAFETY: the program's own arguments, which the library has just accepted.
-            unsafe { notes::opened(name, amode, info, file, agreement) };
+            unsafe { notes::opened(comm, name, amode, info, file, agreement) };
         }
         code
     }, else missing();

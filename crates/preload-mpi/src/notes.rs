@@ -41,6 +41,7 @@ pub(crate) unsafe fn opening(comm: usize, name: *const c_char) -> Result<Option<
 ///
 /// The arguments of an MPI_File_open that has succeeded.
 pub(crate) unsafe fn opened(
+    comm: usize,
     name: *const c_char,
     amode: c_int,
     info: usize,
@@ -53,7 +54,9 @@ pub(crate) unsafe fn opened(
         let (name, info, file) = unsafe {
             (CStr::from_ptr(name), mpi.info(info), mpi.file(file.cast::<usize>().read_unaligned()))
         };
-        files::opened(mpi, file, name, amode, info, agreement);
+        // SAFETY: as above.
+        let ranks = mpi.size(unsafe { mpi.comm(comm) }).unwrap_or(u32::MAX);
+        files::opened(mpi, file, name, amode, info, ranks, agreement);
         Some(())
     });
 }

@@ -331,6 +331,21 @@ impl Core {
         outcome
     }
 
+    /// Keeps nothing from now on, here and in siblings.
+    pub(super) fn set_concurrent(&self) {
+        self.siblings.set_concurrent();
+        // Errors are kept for those who wrote.
+        self.settle();
+        let _ = self.settle_siblings();
+        self.forget_everywhere();
+    }
+
+    /// Whether other processes use the file at the same time.
+    #[inline]
+    pub(super) fn is_concurrent(&self) -> bool {
+        self.siblings.is_concurrent()
+    }
+
     /// Forgets what is cached, here and in siblings: a program that agrees with others on a time does so by
     /// file, not by descriptor.
     pub(super) fn forget_everywhere(&self) {
@@ -380,10 +395,11 @@ impl Core {
         self.unbuffered.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing that was read, sizes included, may be used again: other processes share the offset, or
-    /// the session is told to keep nothing.
+    /// Whether nothing that was read, sizes included, may be used again: other processes share the offset or
+    /// write to the file, or the session is told to keep nothing.
     pub(super) fn is_uncached(&self) -> bool {
         self.is_unbuffered()
+            || self.siblings.is_concurrent()
             || (self.is_shared() && self.flags.writes())
             || self.session().options().read_ahead_max == 0
     }

@@ -237,6 +237,7 @@ impl Core {
     fn is_immediate(&self, state: &State) -> bool {
         state.strict
             || self.is_shared()
+            || self.is_concurrent()
             || self.flags.contains(OpenFlags::DSYNC)
             || self.behind_max() == 0
     }

@@ -242,6 +242,10 @@ fn remove_xattr(path: Path, follow: bool, n: Path) -> Outcome<c_int> {
 
 const CWD: c_int = libc::AT_FDCWD;
 
+/// Set on a descriptor, this attribute says that other processes use the file at the same time and rely on seeing what each
+/// of them has written. It is for us and goes no further: `libsluice_mpi.so` sets it.
+const CONCURRENT: &[u8] = b"user.sluice.concurrent";
+
 hooks! {
     /// fstat(2).
     Always [fstat64 fstat]
@@ -486,6 +490,10 @@ hooks! {
     fn fsetxattr(fd: c_int, n: Path, from: *const c_void, len: usize, flags: c_int) -> c_int
     where is_ours(fd) => (|| {
         let (name, value) = (name(n)?, data(from, len)?);
+        if name == CONCURRENT {
+            crate::ops::data::keep_nothing(fd)?;
+            return Ok(0);
+        }
         ops::by_path(fd, |s, at, _| s.set_xattr(at, true, name, value, flags as u32))?;
         Ok(0)
     })().into();

@@ -258,6 +258,16 @@ pub(crate) fn sync(fd: c_int, data_only: bool) -> Result<(), Errno> {
     }
 }
 
+/// Keeps nothing of a file as long as this process has it open.
+pub(crate) fn keep_nothing(fd: c_int) -> Result<(), Errno> {
+    description(fd)?.with(fd, |live| {
+        if let Content::File(file) = &live.content {
+            file.set_concurrent();
+        }
+        Ok(())
+    })
+}
+
 /// ftruncate(2).
 pub(crate) fn truncate(fd: c_int, length: i64) -> Result<(), Errno> {
     let length = u64::try_from(length).map_err(|_| Errno::EINVAL)?;
