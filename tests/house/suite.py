@@ -18,6 +18,12 @@ from house.installed import NotInstalled
 from house.services import ServiceFailed
 
 
+def only_full(function):
+    """Marks a check that takes long or installs something: it is done with --full."""
+    function.only_full = True
+    return function
+
+
 def conduct(name, says, here, checks, scene, why_not=lambda: None):
     """Runs the functions that the modules in `checks/` have put into `checks`; returns the exit status.
 
@@ -36,8 +42,11 @@ def conduct(name, says, here, checks, scene, why_not=lambda: None):
     os.environ.pop("LD_PRELOAD", None)
     for module in sorted(m.name for m in pkgutil.iter_modules([str(here / "checks")])):
         importlib.import_module(f"{here.name}.checks.{module}")
-    results = []
+    results, left_out = [], 0
     for function in checks:
+        if getattr(function, "only_full", False) and not options.full:
+            left_out += 1
+            continue
         if options.only and not any(re.search(o, function.__name__) for o in options.only):
             continue
         scratch = places.scratch_directory(here.name)
@@ -48,6 +57,8 @@ def conduct(name, says, here, checks, scene, why_not=lambda: None):
         else:
             shutil.rmtree(scratch, ignore_errors=True)
         report.print_line(results[-1])
+    if left_out:
+        print(f"  {left_out} more with --full")
     return report.conclude(results)
 
 

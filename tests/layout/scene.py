@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import shutil
 import subprocess
 
 from house.checking import Skip, run, tool, want
@@ -48,6 +49,11 @@ class Scene:
             want(service.stop(), "the service had to be killed")
         done = run(self.sluice, "layout", "status", path, expect=None)
         want(done.returncode == 0, f"status afterwards: {done.stdout.decode()}{done.stderr.decode()}")
+
+    def forget(self):
+        """The dataset is as if it had never been."""
+        shutil.rmtree(self.directory)
+        self.directory.mkdir()
 
     def carry(self, uri, *command, **options):
         """Runs a program that sees the views as files of /far; what it printed."""

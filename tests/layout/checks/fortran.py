@@ -1,6 +1,9 @@
 """Files of gfortran: sequential records and fields in its order, read as plain arrays in the order of C."""
 
-from house.checking import Skip, run, want
+import struct
+
+from house.checking import run, want
+from house.suite import only_full
 from layout.scene import check, needs
 
 RECORDS = """
@@ -44,8 +47,7 @@ def a_sequential_file_of_gfortran_is_plain_arrays(scene):
         with scene.dataset(RECORDS % flags, f'replica "{flags}.dat" {{ view "legacy.dat" }}') as uri:
             want(scene.python(READ_RECORDS, uri=uri) == "equal\n", f"{flags}: numpy")
         want(native.read_bytes() == raw, f"{flags}: the file was changed")
-        for state in (scene.directory / ".data.drepl.sluice").iterdir():
-            state.unlink()
+        scene.forget()
 
 
 @check
@@ -58,11 +60,10 @@ def gfortran_writes_records_and_arrays_are_stored(scene):
         scene.carry(uri, program, "/far/legacy.dat")
         want(scene.python(READ_RECORDS, uri=uri) == "equal\n", "numpy")
         want(scene.cat(uri, "legacy.dat") == native.read_bytes(), "not the native file")
-    want((scene.directory / "stored").read_bytes()[:8000] == memoryview_of_rows(), "the replica is no plain array")
+    want((scene.directory / "stored").read_bytes()[:8000] == rows(), "the replica is no plain array")
 
 
-def memoryview_of_rows():
-    import struct
+def rows():
     return b"".join(struct.pack("<d", i + j / 64) for i in range(1, 41) for j in range(1, 26))
 
 
@@ -99,8 +100,7 @@ def a_field_of_fortran_is_read_in_the_order_of_c(scene):
             want(scene.carry(uri, read, "/far/c") == "equal\n", replica)
         if "hdf5" in replica:
             want(scene.python(READ_FIELD, scene.directory / f"r{number}") == "equal\n", "h5py")
-        for state in (scene.directory / ".data.drepl.sluice").iterdir():
-            state.unlink()
+        scene.forget()
 
 
 LARGE = """
@@ -126,10 +126,9 @@ print("equal")
 
 
 @check
+@only_full
 def a_record_of_more_than_two_gigabytes(scene):
-    """Written and read by gfortran, stored as it is and as a plain array: the markers between subrecords are right."""
-    if not scene.full:
-        raise Skip("takes 10 GB of disk: --full")
+    """Written and read by gfortran (9 GB of disk), stored as it is and as a plain array: the markers between subrecords are right."""
     needs("numpy")
     n, program = (1 << 28) + 12345, scene.compile("large_record.f90")
     native = scene.directory / "large.dat"
