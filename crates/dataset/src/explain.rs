@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use drepl::Definition;
 use drepl::definition::Update;
 
 use crate::error::Result;
@@ -54,7 +55,15 @@ impl Explanation {
     /// # Errors
     /// When the definition is wrong, or cannot be laid out.
     pub fn of(path: &Path) -> Result<Self> {
-        let model = Model::new(crate::definition::load(path)?);
+        Self::of_definition(crate::definition::load(path)?, path)
+    }
+
+    /// The same of a definition that was read already, from `path`.
+    ///
+    /// # Errors
+    /// When it cannot be laid out.
+    pub fn of_definition(definition: Definition, path: &Path) -> Result<Self> {
+        let model = Model::new(definition);
         let plan = Plan::new(&model, None, path)?;
         let replicas = &model.definition.replicas;
         // As reads do: those that are always up to date, the closest first.
