@@ -45,7 +45,8 @@ pub struct VariablePlace {
     /// The bytes of the replicas that such a read touches: what lies between wanted bytes, up to a
     /// cache line, is touched with them.
     pub touched: u64,
-    /// The bytes that no replica holds; they read as zeros.
+    /// The bytes that no replica holds; they read as zeros. Of arrays of variable size: where each has
+    /// a length of 1.
     pub missing: u64,
 }
 
@@ -65,6 +66,7 @@ impl Explanation {
     pub fn of_definition(definition: Definition, path: &Path) -> Result<Self> {
         let model = Model::new(definition);
         let plan = Plan::new(&model, None, path)?;
+        let grown = Plan::new(&model, Some(model.lengths_of_one()), path)?;
         let replicas = &model.definition.replicas;
         // As reads do: those that are always up to date, the closest first.
         let mut sources: Vec<usize> =
@@ -73,6 +75,7 @@ impl Explanation {
         let mut views = Vec::new();
         for (number, view) in model.definition.views[..model.shown].iter().enumerate() {
             let conversion = plan.read(number, &sources)?;
+            let of_grown = grown.read(number, &sources)?;
             let mut variables = Vec::new();
             for (index, placed) in plan.view(number).variables().iter().enumerate() {
                 let served = conversion.served().iter().find(|served| served.variable == index);
@@ -87,7 +90,9 @@ impl Explanation {
                     replicas: named.unwrap_or_default(),
                     moved: served.map_or(0, |served| served.moved),
                     touched: served.map_or(0, |served| served.touched),
-                    missing: served.map_or(placed.size, |served| served.missing),
+                    missing: (of_grown.served().iter())
+                        .find(|served| served.variable == index)
+                        .map_or(placed.size, |served| served.missing),
                 });
             }
             views.push(ViewPlace { name: view.name.clone(), size: plan.size(number), variables });

@@ -312,6 +312,12 @@ impl Opening<'_> {
             .copied()
             .filter(|index| members[*index].files().is_some() || made.contains(index))
             .collect();
+        // An array of no elements lacks none, and would lack them when it grows.
+        let grown = match self.model.lengths_view() {
+            Some(_) => Some(Plan::new(self.model, Some(self.model.lengths_of_one()), self.path)?),
+            None => None,
+        };
+        let plan = grown.as_ref().unwrap_or(plan);
         for (number, view) in self.model.definition.views.iter().enumerate() {
             let lacking = |sources: &[usize]| -> Result<Option<String>> {
                 let conversion = plan.read(number, sources)?;

@@ -62,6 +62,17 @@ impl Model {
         Self { definition, shown, stored }
     }
 
+    /// The view of the lengths with all of them 1: then every element that an array of variable size can
+    /// have is there once, since the dimension that varies is always taken whole.
+    pub(crate) fn lengths_of_one(&self) -> Vec<u8> {
+        let size = |source: &usize| match &self.definition.variables[*source].kind {
+            Type::Scalar(scalar) => scalar.size() as usize,
+            _ => 0,
+        };
+        let sizes = self.stored.iter().map(size);
+        sizes.flat_map(|size| (0..size).map(|at| u8::from(at == 0))).collect()
+    }
+
     /// The view of the lengths.
     pub(crate) fn lengths_view(&self) -> Option<usize> {
         (!self.stored.is_empty()).then_some(self.shown)

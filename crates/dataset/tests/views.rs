@@ -195,3 +195,20 @@ fn elements_that_no_sync_replica_stores_are_not_served_as_zeros() {
         assert!(matches!(&error, Error::Unheld { view, .. } if view == "aos"), "{error}");
     }
 }
+
+#[test]
+fn an_array_that_may_grow_needs_a_place_for_its_elements_before_it_has_any() {
+    let text = "
+        dataset { var n int32; var grid [3, n]float32 }
+        view all { var n = n; var grid = grid }
+        view some { var n = n; var first [j] = grid[0, j]; var last [j] = grid[2, j] }
+        view middle { var middle [j] = grid[1, j] }";
+    let opened = |replicas: &str| {
+        let scratch = Scratch::new();
+        let path = scratch.definition("grid.drepl", &format!("{text}\n{replicas}"));
+        Dataset::open(&path, &Options::default()).map(drop)
+    };
+    opened("replica one { view some; view middle }").unwrap();
+    let Err(error) = opened("replica one { view some }") else { panic!("it is served") };
+    assert!(matches!(&error, Error::Unheld { view, .. } if view == "all"), "{error}");
+}

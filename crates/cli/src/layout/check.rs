@@ -175,9 +175,9 @@ fn unserved(compiled: &Compiled, path: &Path) -> Vec<Diagnostic> {
             if variable.missing == 0 {
                 continue;
             }
-            let VariablePlace { name, size, missing, .. } = variable;
+            let VariablePlace { name, missing, .. } = variable;
             let message = format!(
-                "of the {size} bytes of `{name}` in the view `{}`, no `sync` replica stores {missing}",
+                "no `sync` replica stores {missing} bytes of `{name}` in the view `{}`",
                 view.name
             );
             let label = "would read as zeros, and writes to it would be lost";

@@ -149,7 +149,7 @@ fn elements_that_no_replica_stores_are_told_before_anything_is_served() {
     check("replica r complete { view odd }").ok();
     let said = check("replica r { view even }").fails(1);
     // Five points of two numbers.
-    let words = ["x.drepl:6:16", "of the 80 bytes of `d` in the view `all`", "stores 40", "`odd`"];
+    let words = ["x.drepl:6:16", "stores 40 bytes of `d` in the view `all`", "`odd`"];
     for word in words {
         assert!(said.contains(word), "{word}: {said}");
     }
