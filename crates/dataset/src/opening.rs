@@ -314,7 +314,7 @@ impl Opening<'_> {
             .collect();
         // An array of no elements lacks none, and would lack them when it grows.
         let grown = match self.model.lengths_view() {
-            Some(_) => Some(Plan::new(self.model, Some(self.model.lengths_of_one()), self.path)?),
+            Some(_) => Some(Plan::new(&self.model, Some(self.model.lengths_of_one()), self.path)?),
             None => None,
         };
         let plan = grown.as_ref().unwrap_or(plan);
