@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use drepl::Definition;
-use drepl::definition::Update;
+use drepl::definition::{Storage, Update};
 
 use crate::error::Result;
 use crate::plan::{Model, Plan};
@@ -62,12 +62,17 @@ impl Explanation {
     /// The same of a definition that was read already, from `path`.
     ///
     /// # Errors
-    /// When it cannot be laid out.
+    /// When it cannot be laid out, or an HDF5 replica cannot hold what it should.
     pub fn of_definition(definition: Definition, path: &Path) -> Result<Self> {
         let model = Model::new(definition);
         let plan = Plan::new(&model, None, path)?;
         let grown = Plan::new(&model, Some(model.lengths_of_one()), path)?;
         let replicas = &model.definition.replicas;
+        for (number, replica) in replicas.iter().enumerate() {
+            if replica.storage == Storage::Hdf5 {
+                crate::hdf5::schema(&model.definition, replica, plan.replica(number))?;
+            }
+        }
         // As reads do: those that are always up to date, the closest first.
         let mut sources: Vec<usize> =
             (0..replicas.len()).filter(|index| replicas[*index].update == Update::Sync).collect();
