@@ -47,7 +47,7 @@ def main():
         return 0
 
     sluice = None
-    if options.transport != "local":
+    if options.transport not in transports.WITHOUT_SLUICE:
         sluice = places.sluice_binary(options.sluice)
         if sluice is None:
             print("matrix: no sluice binary; build it with `cargo build --release`, or use --transport local")
@@ -89,7 +89,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", action="append", default=[], metavar="REGEX", help="cases whose name or group matches")
     parser.add_argument("--core", action="store_true", help="the small set only")
-    parser.add_argument("--transport", default="uds", choices=["local", *transports.ROUTED])
+    parser.add_argument("--transport", default="uds", choices=[*transports.WITHOUT_SLUICE, *transports.ROUTED])
     parser.add_argument("--sluice", help="the sluice binary (default: $SLUICE_BIN, then the release build)")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--json", action="store_true", help="also print every result as JSON")
@@ -110,7 +110,7 @@ def chosen_cases(options):
 
 def load_known(transport):
     """Case name → reason, of the clean errors that are accepted here."""
-    if transport.name == "local":
+    if transport.name in transports.WITHOUT_SLUICE:
         return {}
     with open(HERE / "known.toml", "rb") as file:
         listed = tomllib.load(file)
@@ -131,7 +131,7 @@ class Bench:
     def __init__(self, scratch, transport, options, known):
         self.scratch, self.transport, self.options, self.known = scratch, transport, options, known
         # Plain interposition misses what libc calls within itself: there, errors are expected, silence is not.
-        self.interposed = transport.name != "local" and os.environ.get("SLUICE_PATCH") == "0"
+        self.interposed = transport.name not in transports.WITHOUT_SLUICE and os.environ.get("SLUICE_PATCH") == "0"
         self.skipped = load_skipped(transport)
         self.modules = {}
         self.modules_lock = threading.Lock()

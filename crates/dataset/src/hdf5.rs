@@ -18,6 +18,9 @@ use crate::error::{Error, Result};
 /// The bytes of a chunk where the definition only asks for compression.
 const CHUNK_BYTES: u64 = 256 * 1024;
 
+/// The most dimensions of a dataset: `H5S_MAX_RANK`.
+const RANK_MAX: usize = 32;
+
 /// Lets HDF5 replicas hold views of values, which it adds.
 pub(crate) fn add_stored_views(definition: &mut Definition) {
     for index in 0..definition.replicas.len() {
@@ -159,11 +162,7 @@ pub(crate) fn schema(
         let source = &definition.variables[variable.source];
         let kind = variable.part.taken(&source.kind);
         let kind = kind.ok_or_else(|| unsupported("a view does not fit the dataset"))?;
-        let (shape, element) = match &kind {
-            Type::Array(array) => (shape(array, view.order), element(&array.element, view.order)),
-            other => (Some(Vec::new()), element(other, view.order)),
-        };
-        let (Some(shape), Some(element)) = (shape, element) else {
+        let Some((shape, element)) = shape_and_element(&kind, view.order) else {
             return Err(unsupported("HDF5 replicas hold no arrays of variable size"));
         };
         let group = held.group.as_deref().unwrap_or_default().trim_end_matches('/');
@@ -184,6 +183,21 @@ pub(crate) fn schema(
         ));
     }
     Schema::new(datasets).map_err(Error::from)
+}
+
+/// The lengths of a dataset, and what it has of each. Arrays within arrays are more dimensions, which
+/// readers like netCDF's and VTK's understand, as they do not elements that are arrays.
+fn shape_and_element(kind: &Type, order: Order) -> Option<(Vec<u64>, Element)> {
+    let (mut lengths, mut kind) = (Vec::new(), kind);
+    while let Type::Array(array) = kind {
+        let inner = shape(array, order)?;
+        if lengths.len() + inner.len() > RANK_MAX {
+            break;
+        }
+        lengths.extend(inner);
+        kind = &array.element;
+    }
+    Some((lengths, element(kind, order)?))
 }
 
 /// The lengths as HDF5 has them, which knows only the order of C.

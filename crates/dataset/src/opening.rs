@@ -325,12 +325,18 @@ impl Plan {
             .copied()
             .filter(|index| self.members[*index].files().is_some() || made.contains(index))
             .collect();
+        // An array of no elements lacks none, and would lack them when it grows.
+        let grown = match self.model.lengths_view() {
+            Some(_) => Some(Plan::new(&self.model, Some(self.model.lengths_of_one()), &self.path)?),
+            None => None,
+        };
+        let plan = grown.as_ref().unwrap_or(self);
         for (number, view) in self.model.definition.views.iter().enumerate() {
             let lacking = |sources: &[usize]| -> Result<Option<String>> {
-                let conversion = self.read(number, sources)?;
+                let conversion = plan.read(number, sources)?;
                 let lacking = conversion.served().iter().find(|served| served.missing > 0);
                 Ok(lacking.map(|served| {
-                    let placed = &self.view(number).variables()[served.variable];
+                    let placed = &plan.view(number).variables()[served.variable];
                     view.variables[placed.variable].name.clone()
                 }))
             };

@@ -72,6 +72,12 @@ impl Model {
         Self { definition, shown, lengths, stored }
     }
 
+    /// The view of the lengths with all of them 1: then every element that an array of variable size can
+    /// have is there once, since the dimension that varies is always taken whole.
+    pub(crate) fn lengths_of_one(&self) -> Vec<u8> {
+        self.length_sizes().flat_map(|size| (0..size).map(|at| u8::from(at == 0))).collect()
+    }
+
     /// The view of the lengths.
     pub(crate) fn lengths_view(&self) -> Option<usize> {
         self.lengths
@@ -97,11 +103,15 @@ impl Model {
 
     /// The bytes of that view.
     pub(crate) fn lengths_bytes(&self) -> usize {
-        let size = |variable: &usize| match self.definition.variables[*variable].kind {
+        self.length_sizes().sum()
+    }
+
+    /// The bytes of each length.
+    fn length_sizes(&self) -> impl Iterator<Item = usize> {
+        self.stored.iter().map(|variable| match self.definition.variables[*variable].kind {
             Type::Scalar(scalar) => scalar.size() as usize,
             Type::Text { .. } | Type::Struct(_) | Type::Array(_) => 0,
-        };
-        self.stored.iter().map(size).sum()
+        })
     }
 
     /// A length that cannot be.

@@ -99,13 +99,14 @@ pub(crate) fn piece(library: &Library, dataset: &Id, element: &Element) -> Tried
     Ok((offset != u64::MAX).then_some(offset))
 }
 
-/// The element of a dataset as the file has it; refuses a dataset that is not as expected.
+/// A dataset as the file has it, which begins at 0 of the row; refuses one that is not as expected.
+/// Where dimensions end and elements that are arrays begin is the file's business.
 pub(crate) fn compare(
     library: &Library,
     path: &Path,
     opened: &Id,
     expected: &Dataset,
-) -> Result<Element> {
+) -> Result<Dataset> {
     let found = describe(library, opened, &expected.path).map_err(|refusal| match refusal {
         Refusal::Unsupported(kind) => {
             Error::Unsupported { path: path.to_owned(), dataset: expected.path.clone(), kind }
@@ -116,7 +117,8 @@ pub(crate) fn compare(
             reason: failure.into_words(),
         },
     })?;
-    if found.shape != expected.shape || !found.element.is_alike(&expected.element) {
+    let ((shape, element), (expected_shape, expected_element)) = (found.flat(), expected.flat());
+    if shape != expected_shape || !element.is_alike(&expected_element) {
         return Err(Error::Differs {
             path: path.to_owned(),
             dataset: expected.path.clone(),
@@ -124,7 +126,7 @@ pub(crate) fn compare(
             expected: expected.describe(),
         });
     }
-    Ok(found.element)
+    Ok(found)
 }
 
 /// What a dataset is; it begins at 0 of the row.

@@ -93,13 +93,14 @@ impl HdfFile {
             // SAFETY: the name is ended by NUL, the file is open.
             let opened = unsafe { H5Dopen2(id.get(), name.as_ptr(), H5P_DEFAULT) };
             let opened = library.id(opened, H5Dclose).map_err(told(path, &tried))?;
-            let element = contents::compare(&library, path, &opened, dataset)?;
-            let piece = contents::piece(&library, &opened, &element).map_err(told(path, &tried))?;
+            let found = contents::compare(&library, path, &opened, dataset)?;
+            let piece = contents::piece(&library, &opened, &found.element);
+            let piece = piece.map_err(told(path, &tried))?;
             places.push(match piece {
                 Some(offset) => Place::Piece(offset),
                 None => Place::Library(opened),
             });
-            datasets.push(Dataset { element, ..dataset.clone() });
+            datasets.push(Dataset { start: dataset.start, ..found });
         }
         let held = places.iter().any(|place| matches!(place, Place::Library(_)));
         let kept = held.then_some(id);

@@ -1,5 +1,7 @@
 //! Which datasets a file holds, and where each lies in the row of bytes.
 
+use drepl::definition::Scalar;
+
 use crate::element::Element;
 use crate::error::{Error, Result};
 
@@ -53,6 +55,23 @@ impl Dataset {
     /// The first byte of the row after it.
     pub fn end(&self) -> u64 {
         self.start + self.size()
+    }
+
+    /// The lengths with those of elements that are arrays, and what is in each place. A text is an
+    /// array of bytes.
+    pub(crate) fn flat(&self) -> (Vec<u64>, Element) {
+        let (mut shape, mut element) = (self.shape.clone(), &self.element);
+        while let Element::Array { shape: inner, element: within } = element {
+            shape.extend(inner);
+            element = within;
+        }
+        match element {
+            Element::Text(size) => {
+                shape.push(*size);
+                (shape, Element::Number(Scalar::Uint8))
+            }
+            other => (shape, other.clone()),
+        }
     }
 
     /// What it is, for messages: `[3, 4] float32`.

@@ -174,3 +174,44 @@ fn text_opens_as_an_array_of_bytes() {
         assert_eq!(&found, b"abcde\0");
     }
 }
+
+#[test]
+fn arrays_within_elements_are_further_dimensions_of_other_files() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("nested.h5");
+    let with = |shape: &[u64], inner: &[u64], storage| {
+        let number = Element::Number(Scalar::Int16);
+        let element = match inner {
+            [] => number,
+            inner => Element::Array { shape: inner.to_vec(), element: Box::new(number) },
+        };
+        let shape = shape.to_vec();
+        let dataset = Dataset { path: "/t".to_owned(), start: 8, element, shape, storage };
+        Schema::new(vec![dataset]).expect("one dataset")
+    };
+    let bytes: Vec<u8> = (0..48).collect();
+    for is_chunked in [false, true] {
+        let storage = |chunk: &[u64]| match is_chunked {
+            true => Storage::Chunked { chunk: chunk.to_vec(), deflate: Some(1) },
+            false => Storage::Contiguous,
+        };
+        let flat = with(&[2, 3, 4], &[], storage(&[1, 2, 3]));
+        let nested = with(&[2], &[3, 4], storage(&[1]));
+        for (made, opened) in [(&flat, &nested), (&nested, &flat)] {
+            let _ = std::fs::remove_file(&path);
+            drop(HdfFile::create(&path, made).expect("new"));
+            let file = HdfFile::open(&path, opened, true).expect("alike");
+            for at in [5, 0, 31, 20] {
+                let piece = &bytes[at..(at + 17).min(48)];
+                file.write_at(piece, 8 + at as u64).expect("a write");
+            }
+            drop(file);
+            let file = HdfFile::open(&path, made, false).expect("what it was made from");
+            let mut found = vec![0; 48];
+            file.read_at(&mut found, 8).expect("a read");
+            assert_eq!(found, bytes);
+        }
+        let other = with(&[3], &[2, 4], storage(&[1]));
+        assert!(matches!(HdfFile::open(&path, &other, false), Err(Error::Differs { .. })));
+    }
+}

@@ -4,4 +4,5 @@
 
 mod definitions;
 mod interpreter;
+mod language;
 mod properties;

@@ -50,7 +50,7 @@ const LAST_BYTE: u64 = i64::MAX as u64;
 
 /// A store as a file system.
 pub(crate) struct Front {
-    nodes: Nodes,
+    nodes: Arc<Nodes>,
     files: Handles<OpenFile>,
     /// Open directories with their numbers.
     directories: Handles<(u64, Arc<dyn OpenNode>)>,
@@ -87,7 +87,7 @@ impl Front {
         options: Options,
         notifier: Arc<OnceLock<Notifier>>,
     ) -> io::Result<Self> {
-        let nodes = Nodes::new(root, options.nodes_max);
+        let nodes = Arc::new(Nodes::new(root, options.nodes_max));
         let locks = Locks::new(client_name(), Arc::clone(&notifier))?;
         let (files, directories) = (Handles::default(), Handles::default());
         Ok(Self { nodes, files, directories, locks, options, notifier })

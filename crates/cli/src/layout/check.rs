@@ -1,11 +1,13 @@
 //! `sluice layout check`: what is wrong with definitions.
 
 use std::io::IsTerminal;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use dataset::{Explanation, VariablePlace};
 use drepl::source::{Sources, Span};
-use drepl::{Diagnostic, Diagnostics, Severity};
+use drepl::{Code, Compiled, Diagnostic, Diagnostics, Severity};
 use serde::Serialize;
 
 use super::files::Files;
@@ -107,7 +109,12 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode> {
                 code = ExitCode::FAILURE;
                 (None, wrong)
             }
-            Ok(compiled) => {
+            Ok(mut compiled) => {
+                let unserved = unserved(&compiled, Path::new(file));
+                if !unserved.is_empty() {
+                    code = ExitCode::FAILURE;
+                }
+                compiled.warnings.extend(unserved);
                 let definition = &compiled.definition;
                 let counts = Counts {
                     variables: definition.variables.len(),
@@ -115,7 +122,8 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode> {
                     replicas: definition.replicas.len(),
                 };
                 let (list, sources) = (compiled.warnings, compiled.map.sources);
-                (Some(counts), Diagnostics { list, omitted: 0, sources })
+                let all = Diagnostics { list, omitted: 0, sources };
+                ((!all.has_errors()).then_some(counts), all)
             }
         };
         if args.json {
@@ -138,6 +146,46 @@ pub(crate) fn check(args: &Check) -> Result<ExitCode> {
         }
     }
     Ok(code)
+}
+
+/// Why a definition that means something cannot be served, if it has replicas: elements that a view shows and no replica
+/// has, arrays of variable size in HDF5, and what else is known only when everything has its place.
+fn unserved(compiled: &Compiled, path: &Path) -> Vec<Diagnostic> {
+    let (definition, map) = (&compiled.definition, &compiled.map);
+    let Some(first) = map.replicas.first() else { return Vec::new() };
+    let error = |span, message, label: &str, help: Option<&str>| Diagnostic {
+        severity: Severity::Error,
+        code: Code::Coverage,
+        span,
+        message,
+        label: label.to_owned(),
+        help: help.map(str::to_owned),
+        related: Vec::new(),
+    };
+    let found = match Explanation::of_definition(definition.clone(), path) {
+        Ok(found) => found,
+        Err(reason) => {
+            let message = format!("the replicas cannot be laid out: {reason}");
+            return vec![error(first.name, message, "so nothing can be served", None)];
+        }
+    };
+    let mut unserved = Vec::new();
+    for (view, spans) in found.views.iter().zip(&map.views) {
+        for (variable, span) in view.variables.iter().zip(&spans.variables) {
+            if variable.missing == 0 {
+                continue;
+            }
+            let VariablePlace { name, missing, .. } = variable;
+            let message = format!(
+                "no `sync` replica stores {missing} bytes of `{name}` in the view `{}`",
+                view.name
+            );
+            let label = "would read as zeros, and writes to it would be lost";
+            let help = "add a view that has them to a replica, or make a `sync` replica `complete`";
+            unserved.push(error(*span, message, label, Some(help)));
+        }
+    }
+    unserved
 }
 
 /// Diagnostics on standard error, in colour where that is a terminal and nobody minds.

@@ -201,3 +201,43 @@ fn what_stands_in_an_included_file_is_removed_there() {
     let said = layout(dir.path(), &["remove", "x.drepl", "w"]).fails(1);
     assert!(said.contains("more.drepl") && said.contains("remove it there"), "{said}");
 }
+
+#[test]
+fn elements_that_no_replica_stores_are_told_before_anything_is_served() {
+    let dataset = "dataset {\n    type P struct { a, b float32 }\n    var d [10]P\n    var n int32\n}\n\
+        view all { var d = d; var n = n }\n\
+        view odd { var d [i] = d[2*i + 1] }\n\
+        view even { var d [i] = d[2*i]; var n = n }\n";
+    let check = |replicas: &str| {
+        let dir = directory(&[("x.drepl", &format!("{dataset}{replicas}\n"))]);
+        layout(dir.path(), &["check", "x.drepl"])
+    };
+    check("replica r { view odd; view even }").ok();
+    check("replica r { view odd }; replica s { view even }").ok();
+    check("replica r complete { view odd }").ok();
+    let said = check("replica r { view even }").fails(1);
+    // Five points of two numbers.
+    let words = ["x.drepl:6:16", "stores 40 bytes of `d` in the view `all`", "`odd`"];
+    for word in words {
+        assert!(said.contains(word), "{word}: {said}");
+    }
+    assert!(!said.contains("`even`"), "{said}");
+    // What is written later does not keep what a read needs at once.
+    let said = check("replica r { view odd }; replica s async { view even }").fails(1);
+    assert!(said.contains("in the view `even`") && said.contains("`n`"), "{said}");
+    let dir = directory(&[("x.drepl", &format!("{dataset}replica r {{ view even }}\n"))]);
+    let ran = layout(dir.path(), &["check", "--json", "x.drepl"]);
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((ran.status, &told["ok"]), (Some(1), &false.into()), "{told}");
+    assert_eq!(told["diagnostics"][0]["code"], "coverage");
+    assert_eq!(told["diagnostics"][0]["line"], 6);
+}
+
+#[test]
+fn replicas_that_cannot_be_laid_out_are_told_before_anything_is_served() {
+    let text = "dataset { var n int32; var d [n]float64 }\nview v { var n = n; var d = d }\n\
+        replica \"r.h5\" hdf5 { view v }\n";
+    let dir = directory(&[("x.drepl", text)]);
+    let said = layout(dir.path(), &["check", "x.drepl"]).fails(1);
+    assert!(said.contains("x.drepl:3:9") && said.contains("variable size"), "{said}");
+}

@@ -2,7 +2,7 @@
 //!
 //! What no replica holds reads as zeros, and writes to it are lost; so it is refused. A definition without any replica
 //! stores nothing and is not asked. Looked at are variables and fields: that a slice leaves elements of an array out is
-//! not seen here.
+//! seen only when everything has its place, by `sluice layout check` and when the dataset is served.
 
 use crate::compiled::SourceMap;
 use crate::definition::{Definition, Part, Type};

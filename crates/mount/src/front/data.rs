@@ -48,7 +48,7 @@ impl Front {
         let node = self.nodes.get(number)?;
         let open = node.open(flags).map_err(errno)?;
         let how = self.how(number, flags);
-        Ok((self.keep(OpenFile::new(number, node, flags, open)), how))
+        Ok((self.keep(OpenFile::new(number, Arc::clone(&self.nodes), flags, open)), how))
     }
 
     fn keep(&self, file: OpenFile) -> u64 {
@@ -76,7 +76,7 @@ impl Front {
         self.give_node(asking, &dir, &node)?;
         let found = open.attributes().map_err(errno)?;
         let entry = self.enter(parent, name, &node, &found);
-        let file = OpenFile::new(entry.attr.ino.0, node, flags, open);
+        let file = OpenFile::new(entry.attr.ino.0, Arc::clone(&self.nodes), flags, open);
         Ok((entry, self.keep(file)))
     }
 

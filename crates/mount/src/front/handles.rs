@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use p9::{Errno, LockKind, OpenFlags};
-use store::{Node, OpenNode};
+use store::OpenNode;
+
+use super::nodes::Nodes;
 
 /// Openings of one kind.
 pub(super) struct Handles<T> {
@@ -45,7 +47,9 @@ impl<T> Handles<T> {
 pub(super) struct OpenFile {
     /// The file's number.
     pub(super) number: u64,
-    node: Arc<dyn Node>,
+    /// Where its node is. It is not held here: every name that is looked up makes a node, and a store
+    /// may need a descriptor for each.
+    nodes: Arc<Nodes>,
     flags: OpenFlags,
     open: Arc<dyn OpenNode>,
     /// A second opening that does not append, for pages of a mapping.
@@ -57,12 +61,12 @@ pub(super) struct OpenFile {
 impl OpenFile {
     pub(super) fn new(
         number: u64,
-        node: Arc<dyn Node>,
+        nodes: Arc<Nodes>,
         flags: OpenFlags,
         open: Arc<dyn OpenNode>,
     ) -> Self {
         let (pages, locks) = (Mutex::default(), Mutex::default());
-        Self { number, node, flags, open, pages, locks }
+        Self { number, nodes, flags, open, pages, locks }
     }
 
     /// Whether it was opened for writing.
@@ -107,7 +111,8 @@ impl OpenFile {
         if let Some(open) = &*second {
             return Ok(Arc::clone(open));
         }
-        let open = self.node.open(flags).map_err(|error| error.to_errno())?;
+        let node = self.nodes.get(self.number)?;
+        let open = node.open(flags).map_err(|error| error.to_errno())?;
         *second = Some(Arc::clone(&open));
         Ok(open)
     }
