@@ -13,6 +13,8 @@
 //! 5. Where the innermost dimension of one side is not the other's, it is a `transpose`,
 //!    done in squares of a cache line.
 //!
+//! Copies that are larger than the last cache are stored past the caches (`stores`).
+//!
 //! The loops are compiled for AVX-512 and AVX2 as well, and the best one that the processor has is
 //! taken (`level`). Where compilers make nothing good of it, registers of 64 bytes are permuted by
 //! hand (`wide`). These two modules are what `unsafe` there is.
@@ -21,6 +23,7 @@
 mod level;
 mod line;
 mod shape;
+mod stores;
 #[cfg(test)]
 mod tests;
 mod transpose;

@@ -7,10 +7,11 @@
 
 use std::arch::x86_64::{
     __m512i, _mm512_loadu_si512, _mm512_permutex2var_epi32, _mm512_shuffle_epi8,
-    _mm512_storeu_si512,
+    _mm512_storeu_si512, _mm512_stream_si512, _mm_sfence,
 };
 
 use crate::level::has_avx512;
+use crate::stores::Stores;
 
 /// Bytes of a register.
 const REGISTER: usize = 64;
@@ -25,16 +26,18 @@ pub(crate) fn weave<const M: usize, const WIDTH: usize>(
     dst: &mut [u8],
     src: [&[u8]; M],
     swap: bool,
+    stores: Stores,
 ) -> usize {
     if !has_avx512() {
         return 0;
     }
     // SAFETY: the processor has every feature that the function was compiled for.
     unsafe {
-        if swap {
-            weave_all::<M, WIDTH, true>(dst, src)
-        } else {
-            weave_all::<M, WIDTH, false>(dst, src)
+        match (swap, stores.streams_to(dst)) {
+            (false, false) => weave_all::<M, WIDTH, false, false>(dst, src),
+            (true, false) => weave_all::<M, WIDTH, true, false>(dst, src),
+            (false, true) => weave_all::<M, WIDTH, false, true>(dst, src),
+            (true, true) => weave_all::<M, WIDTH, true, true>(dst, src),
         }
     }
 }
@@ -45,16 +48,18 @@ pub(crate) fn gather<const K: usize, const WIDTH: usize>(
     dst: &mut [u8],
     src: &[u8],
     swap: bool,
+    stores: Stores,
 ) -> usize {
     if !has_avx512() {
         return 0;
     }
     // SAFETY: as above.
     unsafe {
-        if swap {
-            gather_all::<K, WIDTH, true>(dst, src)
-        } else {
-            gather_all::<K, WIDTH, false>(dst, src)
+        match (swap, stores.streams_to(dst)) {
+            (false, false) => gather_all::<K, WIDTH, false, false>(dst, src),
+            (true, false) => gather_all::<K, WIDTH, true, false>(dst, src),
+            (false, true) => gather_all::<K, WIDTH, false, true>(dst, src),
+            (true, true) => gather_all::<K, WIDTH, true, true>(dst, src),
         }
     }
 }
@@ -67,26 +72,31 @@ pub(crate) fn gather<const K: usize, const WIDTH: usize>(
 /// When a slice does not hold that much, or there is no AVX-512.
 pub(crate) fn squares<const WIDTH: usize>(
     dst: &mut [u8],
-    ds: usize,
     src: &[u8],
-    ss: usize,
+    (ds, ss): (usize, usize),
     squares: usize,
     swap: bool,
+    stores: Stores,
 ) {
     assert!(has_avx512());
+    let streams = ds.is_multiple_of(REGISTER) && stores.streams_to(dst);
     // SAFETY: as above.
     unsafe {
-        match (WIDTH, swap) {
-            (1, false) => squares_all::<16, 1, false>(dst, ds, src, ss, squares),
-            (1, true) => squares_all::<16, 1, true>(dst, ds, src, ss, squares),
-            (_, false) => squares_all::<8, 2, false>(dst, ds, src, ss, squares),
-            (_, true) => squares_all::<8, 2, true>(dst, ds, src, ss, squares),
+        match (WIDTH, swap, streams) {
+            (1, false, false) => squares_all::<16, 1, false, false>(dst, ds, src, ss, squares),
+            (1, true, false) => squares_all::<16, 1, true, false>(dst, ds, src, ss, squares),
+            (_, false, false) => squares_all::<8, 2, false, false>(dst, ds, src, ss, squares),
+            (_, true, false) => squares_all::<8, 2, true, false>(dst, ds, src, ss, squares),
+            (1, false, true) => squares_all::<16, 1, false, true>(dst, ds, src, ss, squares),
+            (1, true, true) => squares_all::<16, 1, true, true>(dst, ds, src, ss, squares),
+            (_, false, true) => squares_all::<8, 2, false, true>(dst, ds, src, ss, squares),
+            (_, true, true) => squares_all::<8, 2, true, true>(dst, ds, src, ss, squares),
         }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn weave_all<const M: usize, const WIDTH: usize, const SWAP: bool>(
+fn weave_all<const M: usize, const WIDTH: usize, const SWAP: bool, const STREAM: bool>(
     dst: &mut [u8],
     src: [&[u8]; M],
 ) -> usize {
@@ -101,14 +111,15 @@ fn weave_all<const M: usize, const WIDTH: usize, const SWAP: bool>(
             registers[field] = load(&src[field][i]);
         }
         for (lanes, out) in Tables::<M, WIDTH>::WEAVE.iter().zip(out) {
-            store::<WIDTH, SWAP>(out, chosen(&registers, lanes));
+            store::<WIDTH, SWAP, STREAM>(out, chosen(&registers, lanes));
         }
     }
+    fence::<STREAM>();
     count * LANES / WIDTH
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn gather_all<const K: usize, const WIDTH: usize, const SWAP: bool>(
+fn gather_all<const K: usize, const WIDTH: usize, const SWAP: bool, const STREAM: bool>(
     dst: &mut [u8],
     src: &[u8],
 ) -> usize {
@@ -118,13 +129,14 @@ fn gather_all<const K: usize, const WIDTH: usize, const SWAP: bool>(
     let count = dst.len().min(src.len());
     for (out, from) in dst.iter_mut().zip(src) {
         let registers = loads(from);
-        store::<WIDTH, SWAP>(out, chosen(&registers, &Tables::<K, WIDTH>::GATHER));
+        store::<WIDTH, SWAP, STREAM>(out, chosen(&registers, &Tables::<K, WIDTH>::GATHER));
     }
+    fence::<STREAM>();
     count * LANES / WIDTH
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn squares_all<const N: usize, const WIDTH: usize, const SWAP: bool>(
+fn squares_all<const N: usize, const WIDTH: usize, const SWAP: bool, const STREAM: bool>(
     dst: &mut [u8],
     ds: usize,
     src: &[u8],
@@ -154,10 +166,11 @@ fn squares_all<const N: usize, const WIDTH: usize, const SWAP: bool>(
         let out = &mut dst[square * REGISTER..];
         for (line, register) in lines.into_iter().enumerate() {
             if let Some(place) = out[line * ds..].first_chunk_mut() {
-                store::<WIDTH, SWAP>(place, register);
+                store::<WIDTH, SWAP, STREAM>(place, register);
             }
         }
     }
+    fence::<STREAM>();
 }
 
 /// # Panics
@@ -191,18 +204,40 @@ fn index(lanes: &Lanes) -> __m512i {
     unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
 }
 
+/// Streaming stores are in no order with others, until this.
+#[inline(always)]
+fn fence<const STREAM: bool>() {
+    if STREAM {
+        // SAFETY: every processor of 64 bits has the instruction.
+        unsafe { _mm_sfence() };
+    }
+}
+
 /// Stores a register, with the bytes of its numbers reversed or not.
+///
+/// # Panics
+/// When it is to be streamed to what is not aligned.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn store<const WIDTH: usize, const SWAP: bool>(to: &mut [u8; REGISTER], register: __m512i) {
+fn store<const WIDTH: usize, const SWAP: bool, const STREAM: bool>(
+    to: &mut [u8; REGISTER],
+    register: __m512i,
+) {
     let register = if SWAP {
         let order = if WIDTH == 1 { &REVERSED_4 } else { &REVERSED_8 };
         _mm512_shuffle_epi8(register, load(order))
     } else {
         register
     };
-    // SAFETY: 64 bytes are written, which the reference has; they need not be aligned.
-    unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), register) }
+    if STREAM {
+        debug_assert!(to.as_ptr().addr().is_multiple_of(REGISTER));
+        // SAFETY: 64 bytes are written, which the reference has. They are aligned: whoever chose to
+        // stream has looked at the first address, and all others are multiples of 64 behind it.
+        unsafe { _mm512_stream_si512(to.as_mut_ptr().cast(), register) }
+    } else {
+        // SAFETY: 64 bytes are written, which the reference has; they need not be aligned.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), register) }
+    }
 }
 
 /// Lanes of several registers in one.
