@@ -1,6 +1,7 @@
 //! What is to be copied, and which loop does it.
 
 use crate::line;
+use crate::split;
 use crate::stores::Stores;
 use crate::transpose::{self, Side};
 use crate::weave;
@@ -252,6 +253,22 @@ fn along(
     if woven(dst, src, dim, (to, from), runs, stores) {
         return;
     }
+    let first = split(dst, src, dim, (to, from), runs, stores);
+    if first == dim.count {
+        return;
+    }
+    let rest = Dim { count: dim.count - first, ..dim };
+    let runs: Vec<Run> = runs.iter().map(|run| moved(run, first)).collect();
+    tiled(dst, src, rest, &runs, stores);
+}
+
+/// All runs along one dimension, in tiles.
+fn tiled(dst: &mut [u8], src: &[u8], dim: Dim, runs: &[Run], stores: Stores) {
+    let moved = |run: &Run, first: usize| Run {
+        dst: run.dst.wrapping_add_signed(first as isize * dim.dst),
+        src: run.src.wrapping_add_signed(first as isize * dim.src),
+        ..*run
+    };
     let stride = dim.dst.unsigned_abs().max(dim.src.unsigned_abs()).max(1);
     // Of whole registers, so that what is aligned in one tile is so in the next.
     let tile = (TILE / stride).next_multiple_of(REGISTER).clamp(1, dim.count);
@@ -303,6 +320,52 @@ fn woven(
         .collect();
     let structs = &mut dst[sorted[0].dst.wrapping_add_signed(to)..][..dim.count * fields * bytes];
     weave::weave(structs, &arrays, bytes, unit > 1, stores)
+}
+
+/// Moves all runs at once if they are the fields of a struct in the source, and an array each in the
+/// destination. Returns how many elements were moved: whole registers, or none.
+fn split(
+    dst: &mut [u8],
+    src: &[u8],
+    dim: Dim,
+    (to, from): (isize, isize),
+    runs: &[Run],
+    stores: Stores,
+) -> usize {
+    let (bytes, unit) = (runs[0].bytes, runs[0].unit);
+    let first = runs.iter().map(|run| run.src).min().unwrap_or(0);
+    let Ok(size) = usize::try_from(dim.src) else { return 0 };
+    let is_field = |run: &Run| {
+        let place = run.src - first;
+        run.bytes == bytes
+            && run.unit == unit
+            && place.is_multiple_of(bytes)
+            && place + bytes <= size
+    };
+    if unit != 1 && unit != bytes
+        || dim.dst != bytes as isize
+        || !size.is_multiple_of(bytes)
+        || !runs.iter().all(is_field)
+    {
+        return 0;
+    }
+    let mut sorted: Vec<&Run> = runs.iter().collect();
+    sorted.sort_by_key(|run| run.dst);
+    let length = dim.count * bytes;
+    if sorted.windows(2).any(|two| two[1].dst - two[0].dst < length) {
+        return 0;
+    }
+    let src = &src[first.wrapping_add_signed(from)..];
+    let src = &src[..src.len().min(dim.count * size)];
+    let (mut rest, mut begin) = (dst, 0);
+    let mut arrays = Vec::with_capacity(runs.len());
+    for run in sorted {
+        let at = run.dst.wrapping_add_signed(to);
+        let (array, behind) = std::mem::take(&mut rest)[at - begin..].split_at_mut(length);
+        arrays.push(split::Array { bytes: array, number: (run.src - first) / bytes });
+        (rest, begin) = (behind, at + length);
+    }
+    split::split(&mut arrays, src, size / bytes, bytes, unit > 1, stores)
 }
 
 /// Calls `each` with the offsets of every element, the last dimension running fastest.

@@ -39,9 +39,13 @@ pub(crate) fn copy(
 /// translation buffer.
 const BLOCK: usize = 128;
 
-/// Lines of the source that are read side by side where the registers are wide.
+/// Lines of the source that are read side by side where the registers are wide: as many as the second
+/// cache keeps until the rest of their cache lines is read. Fewer where lines of the destination need
+/// not come from memory.
 #[cfg(target_arch = "x86_64")]
 const ROWS: usize = 256;
+#[cfg(target_arch = "x86_64")]
+const ROWS_STREAMING: usize = 64;
 
 fn sized<W: Word, const SWAP: bool>(
     dst: &mut [u8],
@@ -87,8 +91,9 @@ fn wide(
     {
         let edge = 64 / bytes;
         let (all_rows, all_columns) = (rows.count / edge * edge, columns.count / edge * edge);
-        for row in (0..all_rows).step_by(ROWS) {
-            let squares = ROWS.min(all_rows - row) / edge;
+        let block = if stores == Stores::Streaming { ROWS_STREAMING } else { ROWS };
+        for row in (0..all_rows).step_by(block) {
+            let squares = block.min(all_rows - row) / edge;
             for column in (0..all_columns).step_by(edge) {
                 let dst = &mut dst[row * rows.dst + column * columns.dst..];
                 let src = &src[row * rows.src + column * columns.src..];

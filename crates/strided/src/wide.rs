@@ -11,6 +11,7 @@ use std::arch::x86_64::{
 };
 
 use crate::level::has_avx512;
+use crate::split::Array;
 use crate::stores::Stores;
 
 /// Bytes of a register.
@@ -60,6 +61,31 @@ pub(crate) fn gather<const K: usize, const WIDTH: usize>(
             (true, false) => gather_all::<K, WIDTH, true, false>(dst, src),
             (false, true) => gather_all::<K, WIDTH, false, true>(dst, src),
             (true, true) => gather_all::<K, WIDTH, true, true>(dst, src),
+        }
+    }
+}
+
+/// Makes several arrays of structs of `M` numbers. Returns how many structs
+/// were split; what is left are fewer than two registers'.
+pub(crate) fn split<const M: usize, const WIDTH: usize>(
+    arrays: &mut [Array<'_>],
+    src: &[u8],
+    swap: bool,
+    stores: Stores,
+) -> usize {
+    let number = 4 * WIDTH;
+    let fits = |array: &Array<'_>| array.bytes.as_ptr().addr().is_multiple_of(number);
+    if !has_avx512() || arrays.len() > ARRAYS_MAX {
+        return 0;
+    }
+    let streams = stores == Stores::Streaming && arrays.iter().all(fits);
+    // SAFETY: as above.
+    unsafe {
+        match (swap, streams) {
+            (false, false) => split_all::<M, WIDTH, false, false>(arrays, src),
+            (true, false) => split_all::<M, WIDTH, true, false>(arrays, src),
+            (false, true) => split_all::<M, WIDTH, false, true>(arrays, src),
+            (true, true) => split_all::<M, WIDTH, true, true>(arrays, src),
         }
     }
 }
@@ -132,6 +158,68 @@ fn gather_all<const K: usize, const WIDTH: usize, const SWAP: bool, const STREAM
         store::<WIDTH, SWAP, STREAM>(out, chosen(&registers, &Tables::<K, WIDTH>::GATHER));
     }
     fence::<STREAM>();
+    count * LANES / WIDTH
+}
+
+/// The most arrays that structs are split into at once: as many as there are numbers in a struct.
+const ARRAYS_MAX: usize = 8;
+
+/// Where arrays are streamed, each is aligned in its own way: then a register is put together from
+/// the end of the one before and the begin of this one.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+fn split_all<const M: usize, const WIDTH: usize, const SWAP: bool, const STREAM: bool>(
+    arrays: &mut [Array<'_>],
+    src: &[u8],
+) -> usize {
+    let (src, _) = src.as_chunks::<REGISTER>();
+    let (src, _) = src.as_chunks::<M>();
+    let lengths = arrays.iter().map(|array| array.bytes.len() / REGISTER);
+    let count = lengths.fold(src.len(), usize::min);
+    if count < 2 {
+        return 0;
+    }
+    if !STREAM {
+        for (i, from) in src[..count].iter().enumerate() {
+            let registers = loads(from);
+            for array in arrays.iter_mut() {
+                let register = chosen(&registers, &Tables::<M, WIDTH>::SPLIT[array.number]);
+                let (out, _) = array.bytes.as_chunks_mut();
+                store::<WIDTH, SWAP, false>(&mut out[i], register);
+            }
+        }
+        return count * LANES / WIDTH;
+    }
+    // For each array: bytes before the first aligned one, the lanes that are stored next, and the
+    // register before.
+    let mut heads = [0; ARRAYS_MAX];
+    let mut lanes = [[0; LANES]; ARRAYS_MAX];
+    let mut before = [load(&[0; REGISTER]); ARRAYS_MAX];
+    let registers = loads(&src[0]);
+    for (k, array) in arrays.iter_mut().enumerate() {
+        heads[k] = array.bytes.as_ptr().align_offset(REGISTER);
+        lanes[k] = std::array::from_fn(|lane| (heads[k] / 4 + lane) as u32);
+        before[k] = chosen(&registers, &Tables::<M, WIDTH>::SPLIT[array.number]);
+        if let Some(place) = array.bytes.first_chunk_mut() {
+            // Beyond the first aligned place it is stored again.
+            store::<WIDTH, SWAP, false>(place, before[k]);
+        }
+    }
+    for (i, from) in src[1..count].iter().enumerate() {
+        let registers = loads(from);
+        for (k, array) in arrays.iter_mut().enumerate() {
+            let next = chosen(&registers, &Tables::<M, WIDTH>::SPLIT[array.number]);
+            let register = _mm512_permutex2var_epi32(before[k], index(&lanes[k]), next);
+            if let Some(place) = array.bytes[heads[k] + i * REGISTER..].first_chunk_mut() {
+                store::<WIDTH, SWAP, true>(place, register);
+            }
+            before[k] = next;
+        }
+    }
+    fence::<true>();
+    for (k, array) in arrays.iter_mut().enumerate() {
+        let (out, _) = array.bytes.as_chunks_mut();
+        store::<WIDTH, SWAP, false>(&mut out[count - 1], before[k]);
+    }
     count * LANES / WIDTH
 }
 
@@ -288,15 +376,24 @@ impl<const M: usize, const WIDTH: usize> Tables<M, WIDTH> {
     };
 
     /// How the first of every `M` numbers in as many registers become one register.
-    const GATHER: [Lanes; M] = {
-        let mut from = [(0, 0); LANES];
-        let mut lane = 0;
-        while lane < LANES {
-            let place = lane / WIDTH * M * WIDTH + lane % WIDTH;
-            from[lane] = (place / LANES, place % LANES);
-            lane += 1;
+    const GATHER: [Lanes; M] = Self::SPLIT[0];
+
+    /// The same for each of the `M`.
+    const SPLIT: [[Lanes; M]; M] = {
+        let mut tables = [[[0; LANES]; M]; M];
+        let mut number = 0;
+        while number < M {
+            let mut from = [(0, 0); LANES];
+            let mut lane = 0;
+            while lane < LANES {
+                let place = (lane / WIDTH * M + number) * WIDTH + lane % WIDTH;
+                from[lane] = (place / LANES, place % LANES);
+                lane += 1;
+            }
+            tables[number] = steps(&from);
+            number += 1;
         }
-        steps(&from)
+        tables
     };
 
     /// For blocks of 1, 2, 4 and 8 numbers, what two lines become when they exchange them.
