@@ -7,7 +7,7 @@
 
 use std::arch::x86_64::{
     __m512i, _mm512_loadu_si512, _mm512_permutex2var_epi32, _mm512_shuffle_epi8,
-    _mm512_storeu_si512, _mm512_stream_si512, _mm_sfence,
+    _mm512_storeu_si512, _mm512_stream_si512, _MM_HINT_T0, _mm_prefetch, _mm_sfence,
 };
 
 use crate::level::has_avx512;
@@ -231,10 +231,25 @@ fn squares_all<const N: usize, const WIDTH: usize, const SWAP: bool, const STREA
     ss: usize,
     squares: usize,
 ) {
+    if squares == 0 {
+        return;
+    }
+    assert!((squares * N - 1) * ss + REGISTER <= src.len(), "lines of the source");
+    assert!((N - 1) * ds + squares * REGISTER <= dst.len(), "lines of the destination");
     for square in 0..squares {
-        let mut lines = [load(first(&src[square * N * ss..])); N];
+        let line_at = |line: usize| {
+            // SAFETY: line `squares * N - 1` has 64 bytes in the source, as was asserted.
+            unsafe { src.as_ptr().add((square * N + line) * ss) }
+        };
+        // SAFETY: as there.
+        let mut lines = unsafe { [load_from(line_at(0)); N] };
         for line in 1..N {
-            lines[line] = load(first(&src[(square * N + line) * ss..]));
+            // SAFETY: as there.
+            lines[line] = unsafe { load_from(line_at(line)) };
+        }
+        for line in 0..N {
+            // Whoever asks for these squares asks for those beside them next.
+            ahead(line_at(line), REGISTER);
         }
         // Blocks of half the size are exchanged across the diagonal, then of a quarter, and so on.
         let mut half = N / 2;
@@ -251,22 +266,25 @@ fn squares_all<const N: usize, const WIDTH: usize, const SWAP: bool, const STREA
             }
             half /= 2;
         }
-        let out = &mut dst[square * REGISTER..];
         for (line, register) in lines.into_iter().enumerate() {
-            if let Some(place) = out[line * ds..].first_chunk_mut() {
-                store::<WIDTH, SWAP, STREAM>(place, register);
-            }
+            // SAFETY: square `squares - 1` of line `N - 1` ends within the destination, as was
+            // asserted.
+            let place = unsafe { &mut *dst.as_mut_ptr().add(line * ds + square * REGISTER).cast() };
+            store::<WIDTH, SWAP, STREAM>(place, register);
         }
     }
     fence::<STREAM>();
 }
 
-/// # Panics
-/// When it is shorter.
+/// Asks for memory `bytes` behind a place, which need not be anybody's, to be brought to the cache.
 #[inline(always)]
-fn first(bytes: &[u8]) -> &[u8; REGISTER] {
-    bytes.first_chunk().expect("a register's bytes")
+fn ahead(place: *const u8, bytes: usize) {
+    // SAFETY: a hint to the processor, which ignores addresses of nothing.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(place.wrapping_add(bytes).cast()) };
 }
+
+/// How far ahead lines are asked for that are read one after the other, in bytes.
+const AHEAD: usize = 1 << 10;
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
@@ -275,7 +293,19 @@ fn loads<const M: usize>(from: &[[u8; REGISTER]; M]) -> [__m512i; M] {
     for field in 1..M {
         registers[field] = load(&from[field]);
     }
+    for field in from {
+        ahead(field.as_ptr(), AHEAD);
+    }
     registers
+}
+
+/// # Safety
+/// 64 bytes may be read there.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn load_from(from: *const u8) -> __m512i {
+    // SAFETY: as our caller promises; they need not be aligned.
+    unsafe { _mm512_loadu_si512(from.cast()) }
 }
 
 #[inline]
