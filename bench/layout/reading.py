@@ -53,7 +53,7 @@ class Served:
 
 def sizes(bench: Bench) -> tuple[int, int]:
     """Structures, and the lines and columns of the matrix of as many bytes."""
-    n = bench.pick(192 << 20, 168_000_000 * 12) // 12 // 4096 * 4096 + 336
+    n = bench.pick(96 << 20, 168_000_000 * 12) // 12 // 4096 * 4096 + 336
     edge = int((12 * n / 8) ** 0.5) // 64 * 64 + 8
     return n, edge
 

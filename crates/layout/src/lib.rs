@@ -108,3 +108,4 @@ pub use error::{Error, Result};
 pub use lengths::Lengths;
 pub use placement::{Layout, Placed, Placement, SEAMS_MAX};
 pub use slab::{Dim, Field, Origin, Slab};
+pub use together::together;

@@ -14,7 +14,7 @@ use crate::slab::{Dim, Origin, Slab};
 ///
 /// The fields of what comes out may lie anywhere on the near side, which no slab of a conversion has:
 /// it can be moved, and neither clipped nor joined.
-pub(crate) fn together(slabs: impl Iterator<Item = Slab>) -> Vec<Slab> {
+pub fn together(slabs: impl Iterator<Item = Slab>) -> Vec<Slab> {
     let mut all: Vec<Slab> = slabs.collect();
     if all.len() < 2 {
         return all;
