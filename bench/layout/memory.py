@@ -127,7 +127,7 @@ def one(bench: Bench, tools: Tools, case: Case, near_all: np.ndarray, far_all: n
 
 def measure(bench: Bench, tools: Tools) -> None:
     # Both more than what caches hold.
-    data_bytes = bench.pick(192 << 20, 168_000_000 * 12)
+    data_bytes = bench.pick(96 << 20, 168_000_000 * 12)
     bench.say(f"conversions of {data_bytes >> 20} MiB in memory")
     all_cases = cases(data_bytes)
     near = buffer(max(case.near_bytes for case in all_cases))

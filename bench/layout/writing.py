@@ -1,11 +1,11 @@
 """Views written: one replica beside a plain file, three replicas beside three files written by hand."""
 
 import ctypes
-import os
+import time
 
 import numpy as np
 
-from lib.context import Bench
+from lib.context import Bench, Figure
 from lib.measure import Failed, Lane
 from lib.process import run
 from lib.workspace import forget
@@ -46,6 +46,15 @@ def through_service(bench: Bench, tools: Tools, n: int) -> None:
         run([tools.views, "check", bench.space.far(f"three.{view}"), view, str(n)])
     bench.board.add_ratio("write.one.vs_plain", figures["plain"], figures["one"], "higher", MATERIALISED_MIN)
     bench.board.add_ratio("write.three.vs_hand", figures["three"], figures["hand"], "lower", THREE_MAX)
+    figure = Figure(
+        "Figure 6. Bandwidth of writing structures",
+        f"{12 * n >> 20} MiB of structures, 1 MiB at a time, through a service on a Unix socket: to one replica and to a "
+        "plain file, to three replicas that are equal when a write returns and to three plain files one after the other.",
+        "MB/s", "higher", ["one replica", "three replicas"])
+    for group, ours, hand in (("one replica", "one", "plain"), ("three replicas", "three", "hand")):
+        figure.put("Sluice uds", group, [size / s / 1e6 for s in figures[ours]])
+        figure.put("plain files", group, [size / s / 1e6 for s in figures[hand]])
+    bench.figures["6"] = figure
     for name in ("plain", "one", "three"):
         bench.board.add(f"write.{name}.bandwidth", [size / s / 1e6 for s in figures[name]], "MB/s", "higher")
     for name in (PLAIN, "one.raw", *FILES, "three.aos", "three.soa", "three.b"):
@@ -67,7 +76,6 @@ def within_process(bench: Bench, tools: Tools, n: int) -> None:
     data = np.tile(piece, size // PIECE)
 
     def engine() -> float:
-        import time
         began = time.perf_counter()
         written = tools.engine.engine_write(dataset, view, address(data), ctypes.c_size_t(size), ctypes.c_size_t(PIECE))
         took = time.perf_counter() - began

@@ -19,9 +19,14 @@ impl AsFd for Direct {
 }
 
 impl Dataset {
+    /// Whether no view ever changes its size.
+    pub(crate) fn has_fixed_sizes(&self) -> bool {
+        self.shared.model.lengths_view().is_none()
+    }
+
     /// A file that is what a view is, if there is one.
     pub(crate) fn direct(&self, view: usize) -> Option<Direct> {
-        if self.shared.model.lengths_view().is_some() {
+        if !self.has_fixed_sizes() {
             // What a view is may change.
             return None;
         }

@@ -20,7 +20,7 @@ use crate::faults::{Call, Faults, Kind, Verdict};
 #[derive(Clone, Default)]
 pub(crate) struct Surroundings {
     pub(crate) faults: Option<Arc<dyn Faults>>,
-    /// Reads of so many bytes may look into mappings.
+    /// Ranges of so many bytes may be looked at in mappings.
     pub(crate) mapped_read_min_bytes: Option<u64>,
 }
 
@@ -219,16 +219,15 @@ impl File {
         Ok(())
     }
 
-    /// Has somebody look at a range of the file, which is to move `moved` bytes from there. False:
-    /// nothing of that counts, and the bytes have to be read.
+    /// Has somebody look at a range of the file. False: nothing of that counts, and the bytes have to
+    /// be read.
     pub(crate) fn look(
         &self,
         range: &Range<u64>,
-        moved: u64,
         look: &mut dyn FnMut(&[u8]),
     ) -> Result<bool> {
         let Some(least) = self.around.mapped_read_min_bytes else { return Ok(false) };
-        if moved < least || self.hdf5.is_some() {
+        if range.end - range.start < least || self.hdf5.is_some() {
             return Ok(false);
         }
         let Some(mapped) = self.mapped.get_or_init(|| self.map()) else { return Ok(false) };

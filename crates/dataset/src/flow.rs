@@ -24,8 +24,8 @@ pub(crate) const WINDOW_BYTES: usize = 256 << 10;
 /// Measured with a warm page cache: 10 KiB when reading, 12 to 16 KiB when writing.
 const HOLE_BYTES: u64 = 10 << 10;
 
-/// Fewer bytes than these, gathered from one file at once, are read and not looked for in a mapping:
-/// there, the first touch of each page costs more than a call.
+/// Where elements lie within fewer bytes of a file than these, one call reads them all, and costs less
+/// than the first touch of pages in a mapping.
 pub const MAPPED_READ_BYTES: u64 = 16 << 10;
 
 /// Which source could not be read, and why.
@@ -53,7 +53,7 @@ pub(crate) fn gather<'f>(
         let failed = |error| Failed { source, error };
         let span = slab.far_span();
         let look = &mut |bytes: &[u8]| slab.read(bytes, span.start, near, base);
-        if file.look(&span, slab.bytes(), look).map_err(failed)? {
+        if file.look(&span, look).map_err(failed)? {
             continue;
         }
         if let Some(run) = run(&slab) {

@@ -40,8 +40,8 @@ pub struct Options {
     pub tell: Option<Tell>,
     /// Who may break it.
     pub faults: Option<Arc<dyn Faults>>,
-    /// Reads of at least so many bytes at once may look into mappings of the replicas' files, which
-    /// is faster than to have them copied. Only for a process that is Sluice's own, since it then
+    /// Elements that lie within at least so many bytes of a replica's file may be taken from a
+    /// mapping of it, which is faster than to have all of them copied. Only for a process that is Sluice's own, since it then
     /// catches `SIGBUS`. [`MAPPED_READ_BYTES`](crate::MAPPED_READ_BYTES) is a good choice.
     pub mapped_read_min_bytes: Option<u64>,
 }

@@ -11,6 +11,7 @@ mod directory;
 mod view;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use p9::{Attributes, Errno, GetattrMask, Qid, QidType, StatFs, Time, mode};
 use store::{FileLocks, Node, Store};
@@ -34,7 +35,8 @@ impl DatasetStore {
         let names: Vec<&str> = dataset.views().iter().map(|view| view.name.as_str()).collect();
         let paths = paths(dataset.identity(), &names);
         let since = dataset.modified();
-        Self { shared: Arc::new(Shared { dataset, locks, paths, since }) }
+        let has_failed = AtomicBool::new(false);
+        Self { shared: Arc::new(Shared { dataset, locks, paths, since, has_failed }) }
     }
 }
 
@@ -53,6 +55,8 @@ struct Shared {
     paths: Vec<u64>,
     /// The times of the directory.
     since: Time,
+    /// A read has failed, and so may others.
+    has_failed: AtomicBool,
 }
 
 /// Numbers that are the same whenever this dataset is served, and others for another one: a client
