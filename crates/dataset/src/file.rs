@@ -3,9 +3,9 @@
 //! Everything goes by [`rustix`]'s own system calls, as in the other stores: this code may run
 //! inside a program whose libc is patched to call it.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use hdf::{HdfFile, Schema};
@@ -100,7 +100,13 @@ impl File {
     }
 
     fn of(fd: OwnedFd, path: &Path, around: &Surroundings) -> Self {
-        Self { fd, path: path.to_path_buf(), around: around.clone(), hdf5: None, mapped: OnceLock::new() }
+        Self {
+            fd,
+            path: path.to_path_buf(),
+            around: around.clone(),
+            hdf5: None,
+            mapped: OnceLock::new(),
+        }
     }
 
     /// The HDF5 file that this is, of which the datasets of a schema are used.
@@ -221,11 +227,7 @@ impl File {
 
     /// Has somebody look at a range of the file. False: nothing of that counts, and the bytes have to
     /// be read.
-    pub(crate) fn look(
-        &self,
-        range: &Range<u64>,
-        look: &mut dyn FnMut(&[u8]),
-    ) -> Result<bool> {
+    pub(crate) fn look(&self, range: &Range<u64>, look: &mut dyn FnMut(&[u8])) -> Result<bool> {
         let Some(least) = self.around.mapped_read_min_bytes else { return Ok(false) };
         if range.end - range.start < least || self.hdf5.is_some() {
             return Ok(false);
@@ -249,7 +251,9 @@ impl File {
 
     fn map(&self) -> Option<Guarded> {
         let len = usize::try_from(self.size().ok()?).ok()?;
-        mapping::is_local(self.fd.as_fd()).then(|| Guarded::new(self.fd.as_fd(), len).ok()).flatten()
+        mapping::is_local(self.fd.as_fd())
+            .then(|| Guarded::new(self.fd.as_fd(), len).ok())
+            .flatten()
     }
 
     /// Writes all of `data`.

@@ -46,9 +46,8 @@ pub(crate) fn has_avx512() -> bool {
 pub(crate) fn last_cache_bytes() -> Option<usize> {
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     // SAFETY: every processor of 64 bits has the instruction.
-    let (leaf, subleaf) = unsafe {
-        (|leaf| __cpuid(leaf), |leaf, subleaf| __cpuid_count(leaf, subleaf))
-    };
+    let (leaf, subleaf) =
+        unsafe { (|leaf| __cpuid(leaf), |leaf, subleaf| __cpuid_count(leaf, subleaf)) };
     let told = |leaf: u32| {
         let caches = (0..8).map(|number| subleaf(leaf, number));
         let caches = caches.take_while(|cache| cache.eax & 0x1f != 0);

@@ -108,11 +108,7 @@ fn numbers<W: Word, const SWAP: bool>(
 }
 
 /// Every `K`th number.
-fn gather<W: Word, const K: usize, const SWAP: bool>(
-    dst: &mut [u8],
-    src: &[u8],
-    stores: Stores,
-) {
+fn gather<W: Word, const K: usize, const SWAP: bool>(dst: &mut [u8], src: &[u8], stores: Stores) {
     // Streaming stores must be aligned.
     let head = stores.head(dst, W::BYTES).filter(|head| (head + 1) * W::BYTES < dst.len());
     let stores = if head.is_some() { stores } else { Stores::Cached };

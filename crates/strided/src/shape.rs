@@ -53,13 +53,7 @@ pub fn copy(dst: &mut [u8], src: &[u8], dims: &[Dim], runs: &[Run]) {
 }
 
 /// As [`copy`], with stores of a kind.
-pub(crate) fn copy_with(
-    dst: &mut [u8],
-    src: &[u8],
-    dims: &[Dim],
-    runs: &[Run],
-    stores: Stores,
-) {
+pub(crate) fn copy_with(dst: &mut [u8], src: &[u8], dims: &[Dim], runs: &[Run], stores: Stores) {
     if dims.iter().any(|dim| dim.count == 0) {
         return;
     }

@@ -6,8 +6,8 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512i, _mm512_loadu_si512, _mm512_permutex2var_epi32, _mm512_shuffle_epi8,
-    _mm512_storeu_si512, _mm512_stream_si512, _MM_HINT_T0, _mm_prefetch, _mm_sfence,
+    __m512i, _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm512_loadu_si512, _mm512_permutex2var_epi32,
+    _mm512_shuffle_epi8, _mm512_storeu_si512, _mm512_stream_si512,
 };
 
 use crate::level::has_avx512;

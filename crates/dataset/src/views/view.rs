@@ -236,7 +236,8 @@ impl OpenNode for OpenView {
 
     fn settled_size(&self) -> Option<u64> {
         let dataset = &self.shared.dataset;
-        let is_settled = dataset.has_fixed_sizes() && !self.shared.has_failed.load(Ordering::Relaxed);
+        let is_settled =
+            dataset.has_fixed_sizes() && !self.shared.has_failed.load(Ordering::Relaxed);
         is_settled.then(|| dataset.size(self.view))
     }
 }
