@@ -15,6 +15,8 @@ FILES = ("both.aos", "both.b")
 
 
 def measure(bench: Bench, tools: Tools) -> None:
+    if bench.rushed(3, "combined"):
+        return
     n, _ = sizes(bench)
     bench.say(f"{12 * n >> 20} MiB of structures written, and one number of each read")
     replica = definitions.replica

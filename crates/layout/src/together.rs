@@ -9,6 +9,9 @@ use std::ops::Range;
 use crate::conversion::Conversion;
 use crate::slab::{Dim, Origin, Slab};
 
+/// The place of a slab among those that come out, and what of the far side it lies in.
+type Group = (usize, Range<u64>);
+
 /// Makes one slab of those that have the same elements of the far side: alike in their dimensions,
 /// and not apart from each other there.
 ///
@@ -19,7 +22,7 @@ pub fn together(slabs: impl Iterator<Item = Slab>) -> Vec<Slab> {
     if all.len() < 2 {
         return all;
     }
-    let mut groups: HashMap<(Origin, Vec<Dim>), Vec<(usize, Range<u64>)>> = HashMap::new();
+    let mut groups: HashMap<(Origin, Vec<Dim>), Vec<Group>> = HashMap::new();
     let mut kept: Vec<Slab> = Vec::with_capacity(all.len());
     for mut slab in all.drain(..) {
         // What is one run of bytes is a copy already.

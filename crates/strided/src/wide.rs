@@ -243,9 +243,9 @@ fn squares_all<const N: usize, const WIDTH: usize, const SWAP: bool, const STREA
         };
         // SAFETY: as there.
         let mut lines = unsafe { [load_from(line_at(0)); N] };
-        for line in 1..N {
+        for (line, register) in lines.iter_mut().enumerate().skip(1) {
             // SAFETY: as there.
-            lines[line] = unsafe { load_from(line_at(line)) };
+            *register = unsafe { load_from(line_at(line)) };
         }
         for line in 0..N {
             // Whoever asks for these squares asks for those beside them next.
