@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from lib import services
 from lib.context import Bench, Figure
 from lib.measure import Failed, Lane
-from lib.process import Daemon, run
+from lib.process import Daemon
 from lib.ways import FAR_PREFIX, Session
 from lib.workspace import forget
 
@@ -91,12 +91,13 @@ def datasets(n: int, edge: int) -> dict[str, str]:
     }
 
 
-def fill(bench: Bench, tools: Tools, served: Served, n: int, edge: int) -> None:
+def fill(served: Served, n: int, edge: int) -> None:
     """Writes the data, each dataset through the view that its replica has, and a plain file."""
     for dataset, view, size in (("aos", "aos", 12 * n), ("soa", "aos", 12 * n), ("line", "x", 3 * n // 5 * 20),
                                 ("matrix", "m", 8 * edge * edge)):
         served.timed("write", served.view(dataset, view), size)
-    run([tools.views, "write", bench.space.far(PLAIN), str(12 * n)])
+    # By the same way: how a file was written decides how large the pieces of memory are that hold it.
+    served.timed("write", served.plain(), 12 * n)
 
 
 def check(served: Served, case: Case) -> None:
@@ -109,7 +110,7 @@ def measure(bench: Bench, tools: Tools) -> None:
     n, edge = sizes(bench)
     bench.say(f"views of {12 * n >> 20} MiB read through a service")
     served = Served(bench, tools, "reading", datasets(n, edge))
-    fill(bench, tools, served, n, edge)
+    fill(served, n, edge)
     all_cases = cases(n, edge)
     figure = Figure(
         "Figure 5. Bandwidth of reading views",
