@@ -164,7 +164,7 @@ fn gather_all<const K: usize, const WIDTH: usize, const SWAP: bool, const STREAM
 /// The most arrays that structs are split into at once: as many as there are numbers in a struct.
 const ARRAYS_MAX: usize = 8;
 
-/// Where arrays are streamed, each may be aligned in its own way: then a register is put together from
+/// Where arrays are streamed, each is aligned in its own way: then a register is put together from
 /// the end of the one before and the begin of this one.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
 fn split_all<const M: usize, const WIDTH: usize, const SWAP: bool, const STREAM: bool>(
@@ -178,17 +178,15 @@ fn split_all<const M: usize, const WIDTH: usize, const SWAP: bool, const STREAM:
     if count < 2 {
         return 0;
     }
-    let aligned = |array: &Array<'_>| array.bytes.as_ptr().addr().is_multiple_of(REGISTER);
-    if !STREAM || arrays.iter().all(aligned) {
+    if !STREAM {
         for (i, from) in src[..count].iter().enumerate() {
             let registers = loads(from);
             for array in arrays.iter_mut() {
                 let register = chosen(&registers, &Tables::<M, WIDTH>::SPLIT[array.number]);
                 let (out, _) = array.bytes.as_chunks_mut();
-                store::<WIDTH, SWAP, STREAM>(&mut out[i], register);
+                store::<WIDTH, SWAP, false>(&mut out[i], register);
             }
         }
-        fence::<STREAM>();
         return count * LANES / WIDTH;
     }
     // For each array: bytes before the first aligned one, the lanes that are stored next, and the
