@@ -242,6 +242,37 @@ class GmshOutputs(unittest.TestCase):
             self.convert(None)
 
 
+class Views(unittest.TestCase):
+    """The program that reads and writes views, and what is written by hand."""
+
+    POINTS = 70_000 // 16 * 16
+    """More than a batch, and no multiple of one."""
+
+    def setUp(self):
+        from layout import native
+        self.program = native.compiled(TOOLS_DIR, "views", [])
+        self.folder = tempfile.TemporaryDirectory()
+        self.files = {view: os.path.join(self.folder.name, view) for view in ("aos", "soa", "b")}
+        run([self.program, "hand", str(self.POINTS), *self.files.values()])
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def test_what_is_written_by_hand_is_every_layout(self):
+        for view, path in self.files.items():
+            run([self.program, "check", path, view, str(self.POINTS)])
+
+    def test_a_wrong_number_is_noticed(self):
+        for view, path in self.files.items():
+            with open(path, "r+b") as file:
+                file.seek(4 * self.POINTS - 4)
+                byte = file.read(1)
+                file.seek(4 * self.POINTS - 4)
+                file.write(bytes([byte[0] ^ 1]))
+            with self.assertRaisesRegex(Failed, "wrong data", msg=view):
+                run([self.program, "check", path, view, str(self.POINTS)])
+
+
 class Processes(unittest.TestCase):
     def test_a_program_that_hangs_is_ended(self):
         began = time.monotonic()

@@ -44,7 +44,12 @@ fn open_dataset(
         }
         crate::report::say(format_args!("sluice: {name}: {notice}"));
     });
-    let options = dataset::Options { tell: Some(tell), ..dataset::Options::default() };
+    let options = dataset::Options {
+        tell: Some(tell),
+        // The process is our own.
+        mapped_read_min_bytes: Some(dataset::MAPPED_READ_BYTES),
+        ..dataset::Options::default()
+    };
     let dataset = Arc::new(Dataset::open(path, &options)?);
     let open = (path.to_path_buf(), Arc::downgrade(&dataset));
     OPEN.lock().unwrap_or_else(PoisonError::into_inner).push(open);

@@ -19,13 +19,18 @@ impl AsFd for Direct {
 }
 
 impl Dataset {
+    /// Whether no view ever changes its size.
+    pub(crate) fn has_fixed_sizes(&self) -> bool {
+        self.shared.plan().model.lengths_view().is_none()
+    }
+
     /// A file that is what a view is, if there is one.
     pub(crate) fn direct(&self, view: usize) -> Option<Direct> {
-        let plan = self.shared.plan();
-        if plan.model.lengths_view().is_some() {
+        if !self.has_fixed_sizes() {
             // What a view is may change.
             return None;
         }
+        let plan = self.shared.plan();
         let size = plan.size(view);
         self.shared.current(&plan).into_iter().find_map(|(replica, files)| {
             if plan.sizes(replica) != [size] || !files.get(0).is_raw() {

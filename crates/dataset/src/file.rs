@@ -3,11 +3,13 @@
 //! Everything goes by [`rustix`]'s own system calls, as in the other stores: this code may run
 //! inside a program whose libc is patched to call it.
 
+use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use hdf::{HdfFile, Schema};
+use mapping::Guarded;
 use rustix::fs::{FileType, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -18,6 +20,8 @@ use crate::faults::{Call, Faults, Kind, Verdict};
 #[derive(Clone, Default)]
 pub(crate) struct Surroundings {
     pub(crate) faults: Option<Arc<dyn Faults>>,
+    /// Ranges of so many bytes may be looked at in mappings.
+    pub(crate) mapped_read_min_bytes: Option<u64>,
 }
 
 impl Surroundings {
@@ -87,6 +91,8 @@ pub(crate) struct File {
     around: Surroundings,
     /// Where the bytes are that offsets mean; none: in the file, at these offsets.
     hdf5: Option<HdfFile>,
+    /// Made for the first read that looks into it; none: that cannot be done.
+    mapped: OnceLock<Option<Guarded>>,
 }
 
 /// What makes a file itself on this machine: device and inode.
@@ -121,7 +127,13 @@ impl File {
     }
 
     fn of(fd: OwnedFd, path: &Path, around: &Surroundings) -> Self {
-        Self { fd, path: path.to_path_buf(), around: around.clone(), hdf5: None }
+        Self {
+            fd,
+            path: path.to_path_buf(),
+            around: around.clone(),
+            hdf5: None,
+            mapped: OnceLock::new(),
+        }
     }
 
     /// The HDF5 file that this is, of which the datasets of a schema are used.
@@ -238,6 +250,37 @@ impl File {
             }
         }
         Ok(())
+    }
+
+    /// Has somebody look at a range of the file. False: nothing of that counts, and the bytes have to
+    /// be read.
+    pub(crate) fn look(&self, range: &Range<u64>, look: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let Some(least) = self.around.mapped_read_min_bytes else { return Ok(false) };
+        if range.end - range.start < least || self.hdf5.is_some() {
+            return Ok(false);
+        }
+        let Some(mapped) = self.mapped.get_or_init(|| self.map()) else { return Ok(false) };
+        let (Ok(start), Ok(end)) = (usize::try_from(range.start), usize::try_from(range.end))
+        else {
+            return Ok(false);
+        };
+        if end > mapped.len() {
+            // It was shorter then.
+            return Ok(false);
+        }
+        let judged = self.around.judge(Kind::Read, &self.path, range.start, end - start);
+        if judged.map_err(self.error("pread"))? < end - start {
+            return Ok(false);
+        }
+        // The last page may go on behind the end of the file.
+        Ok(mapped.look(start..end, look).is_some() && self.size()? >= range.end)
+    }
+
+    fn map(&self) -> Option<Guarded> {
+        let len = usize::try_from(self.size().ok()?).ok()?;
+        mapping::is_local(self.fd.as_fd())
+            .then(|| Guarded::new(self.fd.as_fd(), len).ok())
+            .flatten()
     }
 
     /// Writes all of `data`.

@@ -70,6 +70,7 @@ pub use edit::Edit;
 pub use error::{Error, Result};
 pub use explain::{Explanation, VariablePlace, ViewPlace};
 pub use faults::{Call, Faults, Kind, Verdict};
+pub use flow::MAPPED_READ_BYTES;
 pub(crate) use flow::WINDOW_BYTES;
 pub use notice::{Notice, Tell};
 pub use opening::Options;

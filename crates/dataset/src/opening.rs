@@ -42,6 +42,10 @@ pub struct Options {
     pub tell: Option<Tell>,
     /// Who may break it.
     pub faults: Option<Arc<dyn Faults>>,
+    /// Elements that lie within at least so many bytes of a replica's file may be taken from a
+    /// mapping of it, which is faster than to have all of them copied. Only for a process that is Sluice's own, since it then
+    /// catches `SIGBUS`. [`MAPPED_READ_BYTES`](crate::MAPPED_READ_BYTES) is a good choice.
+    pub mapped_read_min_bytes: Option<u64>,
 }
 
 /// What was found of a replica.
@@ -75,7 +79,10 @@ impl Dataset {
         let model = Arc::new(Model::new(definition));
         let directory = path.parent().filter(|dir| !dir.as_os_str().is_empty());
         let directory = directory.unwrap_or(Path::new("."));
-        let around = Surroundings { faults: options.faults.clone() };
+        let around = Surroundings {
+            faults: options.faults.clone(),
+            mapped_read_min_bytes: options.mapped_read_min_bytes,
+        };
         let state_directory = state_directory(directory, path)?;
         let lock = take(&state_directory, &around)?;
         let opening = Opening { model, path, directory, state_directory, around, options };

@@ -15,6 +15,7 @@ mod directory;
 mod view;
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use p9::{Attributes, Errno, GetattrMask, Qid, QidType, StatFs, Time, mode};
 use store::{Node, Store, Walk};
@@ -38,7 +39,8 @@ impl DatasetStore {
     /// Shows the views of a dataset.
     #[must_use]
     pub fn new(dataset: Arc<Dataset>) -> Self {
-        Self { shared: Arc::new(Shared { dataset }) }
+        let has_failed = AtomicBool::new(false);
+        Self { shared: Arc::new(Shared { dataset, has_failed }) }
     }
 }
 
@@ -51,6 +53,8 @@ impl Store for DatasetStore {
 /// What all nodes share.
 struct Shared {
     dataset: Arc<Dataset>,
+    /// A read has failed, and so may others.
+    has_failed: AtomicBool,
 }
 
 /// Goes from a directory into the one below it, or to a file in it.

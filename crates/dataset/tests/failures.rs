@@ -77,7 +77,7 @@ fn options(faults: Arc<Breaker>) -> (Options, Arc<Mutex<Vec<Notice>>>) {
     let told: Arc<Mutex<Vec<Notice>>> = Arc::default();
     let list = Arc::clone(&told);
     let tell: dataset::Tell = Arc::new(move |notice| list.lock().unwrap().push(notice.clone()));
-    (Options { tell: Some(tell), faults: Some(faults) }, told)
+    (Options { tell: Some(tell), faults: Some(faults), ..Options::default() }, told)
 }
 
 fn plain(path: &Path) -> Result<Dataset, Error> {
@@ -498,4 +498,43 @@ fn a_replica_that_somebody_else_has_changed_is_noticed() {
     drop(dataset);
     assert_eq!(scratch.bytes("one"), aos);
     assert_eq!(conditions(&plain(&path).unwrap()), [true; 3]);
+}
+
+#[test]
+fn a_file_that_shrinks_under_a_mapping_is_an_error_and_neither_zeros_nor_the_end() {
+    for left in [0, 4096, 60_000, 119_999] {
+        let scratch = Scratch::new();
+        let path = scratch
+            .definition("points.drepl", &format!("{POINTS}replica one complete {{ view aos }}\n"));
+        let options = Options { mapped_read_min_bytes: Some(1), ..Options::default() };
+        let dataset = Dataset::open(&path, &options).unwrap();
+        let aos = Random::new(7).bytes(120_000);
+        dataset.write(dataset.view("aos").unwrap(), 0, &aos).unwrap();
+        let (soa, b) = layouts(&aos);
+        assert_eq!(whole(&dataset, "soa"), soa);
+        // Writes are seen through the mapping.
+        dataset.write(dataset.view("b").unwrap(), 8, &[7; 4]).unwrap();
+        assert_eq!(whole(&dataset, "b"), [&b[..8], &[7; 4], &b[12..]].concat());
+        let file = std::fs::OpenOptions::new().write(true).open(scratch.path().join("one"));
+        let file = file.unwrap();
+        file.set_len(left).unwrap();
+        for view in ["soa", "b"] {
+            let view = dataset.view(view).unwrap();
+            let mut bytes = vec![0; dataset.size(view) as usize];
+            match dataset.read(view, 0, &mut bytes) {
+                // The last number is c, which b does not need.
+                Ok(_) => assert!(left == 119_999 && view == dataset.view("b").unwrap()),
+                Err(error) => assert!(matches!(error, Error::File { .. }), "{error}"),
+            }
+        }
+        // What was lost stays lost, what is there can be read.
+        let aos_view = dataset.view("aos").unwrap();
+        let mut start = vec![0; left as usize / 2];
+        dataset.read(aos_view, 0, &mut start).unwrap();
+        let mut expected = aos.clone();
+        expected[28..32].fill(7);
+        assert_eq!(start, expected[..start.len()]);
+        file.set_len(120_000).unwrap();
+        assert_eq!(whole(&dataset, "soa").len(), 120_000);
+    }
 }

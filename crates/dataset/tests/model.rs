@@ -406,7 +406,10 @@ fn case(row: &[u16], seed: u64) -> Result<Option<u64>, TestCaseError> {
     let Some(mut model) = Model::new(&made) else { return Ok(None) };
     let scratch = Scratch::new();
     let path = scratch.path().join("x.drepl");
-    let open = || Dataset::with_definition(&path, made.definition.clone(), &Options::default());
+    // One half of the cases reads from mappings, however little.
+    let mapped_read_min_bytes = [None, Some(1)][random.below(2)];
+    let options = Options { mapped_read_min_bytes, ..Options::default() };
+    let open = || Dataset::with_definition(&path, made.definition.clone(), &options);
     let mut dataset = match open() {
         Ok(dataset) => Some(dataset),
         Err(Error::Layout { .. }) => return Ok(None),

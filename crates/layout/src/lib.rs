@@ -23,6 +23,9 @@
 //!    needed; [`Slab::split`] cuts where that would be more than a buffer holds. Somebody gets them,
 //!    and [`Slab::read`] moves them to their places, by the loops of the crate `strided`.
 //!
+//! Where the files are in memory, [`Conversion::read_from`] does steps 4 and 5 in one pass over them
+//! (`together`).
+//!
 //! The way of one write: [`Conversion::write`] of the view and each replica, [`Conversion::clip`] of
 //! the range that is written, and [`Slab::write`] into the bytes of the replica's file. Slabs must
 //! be carried out in their order: where a view shows an element twice, the later one counts. Between
@@ -96,6 +99,7 @@ mod placement;
 #[cfg(test)]
 mod reference;
 mod slab;
+mod together;
 mod window;
 
 pub use atom::{DEPTH_MAX, FIELDS_MAX};
@@ -104,3 +108,4 @@ pub use error::{Error, Result};
 pub use lengths::Lengths;
 pub use placement::{Layout, Placed, Placement, SEAMS_MAX};
 pub use slab::{Dim, Field, Origin, Slab};
+pub use together::together;

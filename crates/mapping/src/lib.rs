@@ -12,6 +12,9 @@
 //! 4. [`Pieces::copy_out`] is one `process_vm_writev(2)` of the process to itself: from those pieces
 //!    to one piece of memory. [`Pieces::copy_in`] is `process_vm_readv(2)`, the other way.
 //!
+//! A process that is Sluice's own need not be so careful: [`Guarded`] mappings may be looked into, since
+//! it catches the signal.
+//!
 //! A process may always do that to itself (ptrace(2), "Ptrace access mode checking"), unless a
 //! filter of system calls forbids it: then these calls fail, and nothing else does.
 //!
@@ -19,6 +22,10 @@
 //! process_vm_readv(2), mmap(2), madvise(2) `MADV_POPULATE_READ`.
 
 #![warn(unsafe_op_in_unsafe_fn)]
+
+mod guarded;
+
+pub use guarded::{GUARDED_MAX, Guarded};
 
 use std::ffi::c_void;
 use std::fmt;
@@ -30,12 +37,29 @@ use std::ptr::{self, NonNull};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
+/// File systems whose files are pages of this machine's page cache and nothing else, so that a
+/// mapping has what was written, and a store into it is as good as a write: statfs(2), `f_type`.
+/// Network file systems keep promises at calls that a mapping does not make.
+const LOCAL_FILE_SYSTEMS: [i64; 5] = [
+    0x0102_1994, // tmpfs
+    0x8584_58f6, // ramfs
+    0xef53,      // ext2, ext3, ext4
+    0x5846_5342, // XFS
+    0x9123_683e, // Btrfs
+];
+
+/// Whether a file is in a file system of which mappings and calls see the same bytes.
+#[must_use]
+pub fn is_local(fd: BorrowedFd<'_>) -> bool {
+    rustix::fs::fstatfs(fd).is_ok_and(|system| LOCAL_FILE_SYSTEMS.contains(&system.f_type))
+}
+
 /// How many pieces one call takes: `UIO_MAXIOV`, readv(2).
 pub const PIECES_MAX: usize = 1024;
 
 /// A part of a file in the address space of this process.
 ///
-/// There is no way to its bytes but [`Pieces`].
+/// There is no way to its bytes but [`Pieces`] and, guarded, [`Guarded`].
 pub struct Mapping {
     start: NonNull<c_void>,
     len: usize,
@@ -44,6 +68,8 @@ pub struct Mapping {
 // SAFETY: the address is owned like that of a Box, and a mapping belongs to the process, not to a
 // thread.
 unsafe impl Send for Mapping {}
+// SAFETY: through a shared reference nothing of it changes.
+unsafe impl Sync for Mapping {}
 
 impl fmt::Debug for Mapping {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

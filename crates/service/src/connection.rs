@@ -2,6 +2,7 @@
 
 mod channel;
 mod input;
+mod pieces;
 mod pool;
 mod socket;
 mod write;
@@ -78,6 +79,7 @@ pub(crate) fn serve(pool: &Arc<Pool<Connection>>) {
         input: Input::new(),
         out: Vec::with_capacity(GATHER_BYTES / 4),
         body: Vec::new(),
+        piece: Vec::new(),
         channel: None,
         streams: false,
     };
@@ -97,6 +99,8 @@ struct Receiver<'a> {
     out: Vec<u8>,
     /// Bodies too large for the input buffer.
     body: Vec<u8>,
+    /// What of a large read goes out next.
+    piece: Vec<u8>,
     /// Made for the first data that go through it.
     channel: Option<Channel>,
     /// The last request was a large write, and so may be the next one: its data must not be
@@ -233,7 +237,8 @@ impl Receiver<'_> {
             }
         }
         if let Request::Read { fid, offset, count } = request
-            && self.read_by_kernel(tag, fid, offset, count)?
+            && (self.read_by_kernel(tag, fid, offset, count)?
+                || self.read_in_pieces(tag, fid, offset, count)?)
         {
             return Ok(());
         }

@@ -9,9 +9,9 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use common::fault::FaultStore;
+use common::fault::{FaultStore, MADE_SIZE, made_byte};
 use common::{Client, Fixture, ROOT, walk};
-use p9::{Fid, OpenFlags, Request};
+use p9::{Errno, Fid, OpenFlags, Reply, Request};
 use service::{Address, Error, Limits, Listen, Service};
 use store::Store;
 
@@ -154,4 +154,53 @@ fn a_client_that_waits_for_an_answer_is_not_idle() {
     gate.open();
     assert_eq!(client.receive().header.kind, 51);
     assert!(client.try_receive().is_none());
+}
+
+#[test]
+fn bytes_that_are_made_when_they_are_read_leave_in_pieces() {
+    let store = Arc::new(FaultStore::new(false));
+    let log = Arc::clone(&store.log);
+    let running = common::start(store, Limits::default());
+    let mut client = common::connect(&running);
+    client.begin("9P2000.L", 1 << 20);
+    client.open(Fid(1), "made", OpenFlags::empty());
+    for (offset, count) in
+        [(0, 1 << 20), (1, 700_001), (MADE_SIZE - 900_000, 1 << 20), (5, 262_145), (5, 262_144)]
+    {
+        log.lock().unwrap().clear();
+        // Answers stay in their order when several requests are on their way.
+        client.send(1, &Request::Read { fid: Fid(1), offset, count });
+        client.send(2, &Request::Read { fid: Fid(1), offset: 7, count: 3 });
+        let answer = client.receive();
+        let Reply::Read { data } = answer.reply() else { panic!("{:?}", answer.reply()) };
+        let wanted = u64::from(count).min((1 << 20) - 11).min(MADE_SIZE - offset);
+        assert_eq!(data.0.len() as u64, wanted);
+        assert!((offset..).zip(data.0).all(|(at, byte)| *byte == made_byte(at)), "{offset}");
+        let answer = client.receive();
+        assert!(matches!(answer.reply(), Reply::Read { data } if data.0.len() == 3));
+        let pieces = wanted.div_ceil(256 << 10);
+        assert_eq!(log.lock().unwrap().len() as u64, pieces + 1, "{offset}");
+    }
+}
+
+#[test]
+fn a_piece_that_cannot_be_had_ends_the_connection_and_then_is_an_error() {
+    let running = common::start(Arc::new(FaultStore::new(false)), Limits::default());
+    let connect = || {
+        let mut client = common::connect(&running);
+        client.begin("9P2000.L", 1 << 20);
+        client.open(Fid(1), "breaks", OpenFlags::empty());
+        client
+    };
+    let read = |offset| Request::Read { fid: Fid(1), offset, count: 1 << 20 };
+    let mut client = connect();
+    assert_eq!(client.done(&read(0)).header.kind, 117);
+    client.send(1, &read(1_000_000));
+    // The head has promised more than comes.
+    let mut rest = Vec::new();
+    let _ = std::io::Read::read_to_end(&mut client.stream, &mut rest);
+    assert!(rest.len() > 256 << 10 && rest.len() < 1 << 20, "{} bytes", rest.len());
+    let mut again = connect();
+    assert_eq!(again.refused(&read(1_000_000)), Errno::EIO);
+    assert_eq!(again.done(&read(0)).header.kind, 117);
 }

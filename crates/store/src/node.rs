@@ -284,4 +284,11 @@ pub trait OpenNode: Send + Sync {
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
+
+    /// How many bytes the file has, where that does not change while it is open and reads before its
+    /// end are never short: whoever answers may then promise bytes before they are read. `None` where
+    /// that is not so, and from the first read on that has failed.
+    fn settled_size(&self) -> Option<u64> {
+        None
+    }
 }

@@ -108,6 +108,11 @@ macro_rules! hand_on {
             self.inner.as_fd()
         }
     };
+    (=> settled_size) => {
+        fn settled_size(&self) -> Option<u64> {
+            self.inner.settled_size()
+        }
+    };
 }
 
 /// Methods of [`Node`](crate::Node) that would change something, refused with `EROFS`. The node says by

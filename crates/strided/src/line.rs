@@ -3,7 +3,16 @@
 use std::marker::PhantomData;
 
 use crate::level::{self, Kernel};
+use crate::stores::Stores;
 use crate::word::{Word, by_size};
+
+/// What is moved of each element.
+#[derive(Clone, Copy)]
+pub(crate) struct Element {
+    pub(crate) bytes: usize,
+    pub(crate) unit: usize,
+    pub(crate) stores: Stores,
+}
 
 /// Moves `count` elements of `bytes` bytes, `ds` bytes from each other in `dst`, `ss` in `src`. Both
 /// slices begin with their first element and end with their last one, or for a negative stride of
@@ -14,14 +23,13 @@ pub(crate) fn copy(
     src: &[u8],
     ss: isize,
     count: usize,
-    bytes: usize,
-    unit: usize,
+    Element { bytes, unit, stores }: Element,
 ) {
     if unit == 1 || unit == bytes {
         by_size!(
             bytes,
             unit > 1,
-            numbers(dst, ds, src, ss, count),
+            numbers(dst, ds, src, ss, count, stores),
             blocks(dst, ds, src, ss, count),
             { any(dst, ds, src, ss, count, bytes, unit) }
         );
@@ -72,6 +80,7 @@ fn numbers<W: Word, const SWAP: bool>(
     src: &[u8],
     ss: isize,
     count: usize,
+    stores: Stores,
 ) {
     let bytes = W::BYTES;
     if count < FEW {
@@ -86,28 +95,37 @@ fn numbers<W: Word, const SWAP: bool>(
     let ss = ss as usize;
     if ds == bytes && ss.is_multiple_of(bytes) && (2 * bytes..=8 * bytes).contains(&ss) {
         return match ss / bytes {
-            2 => gather::<W, 2, SWAP>(dst, src),
-            3 => gather::<W, 3, SWAP>(dst, src),
-            4 => gather::<W, 4, SWAP>(dst, src),
-            5 => gather::<W, 5, SWAP>(dst, src),
-            6 => gather::<W, 6, SWAP>(dst, src),
-            7 => gather::<W, 7, SWAP>(dst, src),
-            _ => gather::<W, 8, SWAP>(dst, src),
+            2 => gather::<W, 2, SWAP>(dst, src, stores),
+            3 => gather::<W, 3, SWAP>(dst, src, stores),
+            4 => gather::<W, 4, SWAP>(dst, src, stores),
+            5 => gather::<W, 5, SWAP>(dst, src, stores),
+            6 => gather::<W, 6, SWAP>(dst, src, stores),
+            7 => gather::<W, 7, SWAP>(dst, src, stores),
+            _ => gather::<W, 8, SWAP>(dst, src, stores),
         };
     }
     strides::<W, SWAP>(dst, ds, src, ss);
 }
 
 /// Every `K`th number.
-fn gather<W: Word, const K: usize, const SWAP: bool>(dst: &mut [u8], src: &[u8]) {
+fn gather<W: Word, const K: usize, const SWAP: bool>(dst: &mut [u8], src: &[u8], stores: Stores) {
+    // Streaming stores must be aligned.
+    let head = stores.head(dst, W::BYTES).filter(|head| (head + 1) * W::BYTES < dst.len());
+    let stores = if head.is_some() { stores } else { Stores::Cached };
+    let head = head.unwrap_or(0);
+    if head > 0 {
+        let (dst, src) = (&mut dst[..head * W::BYTES], &src[..((head - 1) * K + 1) * W::BYTES]);
+        level::with(Gather::<W, K, SWAP> { dst, src, word: PhantomData });
+    }
+    let (dst, src) = (&mut dst[head * W::BYTES..], &src[head * K * W::BYTES..]);
     #[cfg(target_arch = "x86_64")]
     let done = match W::BYTES {
-        4 => crate::wide::gather::<K, 1>(dst, src, SWAP),
-        8 => crate::wide::gather::<K, 2>(dst, src, SWAP),
+        4 => crate::wide::gather::<K, 1>(dst, src, SWAP, stores),
+        8 => crate::wide::gather::<K, 2>(dst, src, SWAP, stores),
         _ => 0,
     };
     #[cfg(not(target_arch = "x86_64"))]
-    let done = 0;
+    let (done, _) = (0, stores);
     let (dst, src) = (&mut dst[done * W::BYTES..], &src[(done * K * W::BYTES).min(src.len())..]);
     if !dst.is_empty() {
         level::with(Gather::<W, K, SWAP> { dst, src, word: PhantomData });

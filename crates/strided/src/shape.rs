@@ -1,6 +1,8 @@
 //! What is to be copied, and which loop does it.
 
 use crate::line;
+use crate::split;
+use crate::stores::Stores;
 use crate::transpose::{self, Side};
 use crate::weave;
 
@@ -36,12 +38,22 @@ const RUNS_MAX: usize = 32;
 /// to the cache is still there for the next.
 const TILE: usize = 16 << 10;
 
+/// Elements that a register of the widest kind may hold.
+const REGISTER: usize = 64;
+
 /// Copies every run of every element. Where elements of the destination overlap, it holds one of
 /// them afterwards.
 ///
 /// # Panics
 /// When a run of some element is not inside of the slices, or `unit` is 0.
 pub fn copy(dst: &mut [u8], src: &[u8], dims: &[Dim], runs: &[Run]) {
+    let element: usize = runs.iter().map(|run| run.bytes).sum();
+    let elements = dims.iter().fold(1, |all: usize, dim| all.saturating_mul(dim.count));
+    copy_with(dst, src, dims, runs, Stores::of(elements.saturating_mul(element)));
+}
+
+/// As [`copy`], with stores of a kind.
+pub(crate) fn copy_with(dst: &mut [u8], src: &[u8], dims: &[Dim], runs: &[Run], stores: Stores) {
     if dims.iter().any(|dim| dim.count == 0) {
         return;
     }
@@ -79,7 +91,7 @@ pub fn copy(dst: &mut [u8], src: &[u8], dims: &[Dim], runs: &[Run]) {
         dims.pop();
     }
     join_neighbours(&mut runs);
-    nest(dst, src, &dims, &runs);
+    nest(dst, src, &dims, &runs, stores);
 }
 
 /// Fills every run of every element with zeros.
@@ -161,7 +173,7 @@ fn join_neighbours(runs: &mut Vec<Run>) {
     });
 }
 
-fn nest(dst: &mut [u8], src: &[u8], dims: &[Dim], runs: &[Run]) {
+fn nest(dst: &mut [u8], src: &[u8], dims: &[Dim], runs: &[Run], stores: Stores) {
     let Some((&inner, outer)) = dims.split_last() else {
         return element(dst, src, runs);
     };
@@ -173,16 +185,23 @@ fn nest(dst: &mut [u8], src: &[u8], dims: &[Dim], runs: &[Run]) {
         let mut rest = outer.to_vec();
         rest.remove(place);
         for run in runs {
-            transposed(dst, src, &rest, inner, columns, run);
+            transposed(dst, src, &rest, (inner, columns), run, stores);
         }
         return;
     }
     odometer(outer, |to, from| {
-        along(dst, src, inner, to, from, runs);
+        along(dst, src, inner, (to, from), runs, stores);
     });
 }
 
-fn transposed(dst: &mut [u8], src: &[u8], rest: &[Dim], rows: Dim, columns: Dim, run: &Run) {
+fn transposed(
+    dst: &mut [u8],
+    src: &[u8],
+    rest: &[Dim],
+    (rows, columns): (Dim, Dim),
+    run: &Run,
+    stores: Stores,
+) {
     let side = |dim: Dim| Side { count: dim.count, dst: dim.dst as usize, src: dim.src as usize };
     odometer(rest, |to, from| {
         let (to, from) = (run.dst.wrapping_add_signed(to), run.src.wrapping_add_signed(from));
@@ -190,10 +209,10 @@ fn transposed(dst: &mut [u8], src: &[u8], rest: &[Dim], rows: Dim, columns: Dim,
             && transpose::copy(
                 &mut dst[to..],
                 &src[from..],
-                side(rows),
-                side(columns),
+                (side(rows), side(columns)),
                 run.bytes,
                 run.unit > 1,
+                stores,
             );
         if !known {
             for i in 0..columns.count as isize {
@@ -202,48 +221,80 @@ fn transposed(dst: &mut [u8], src: &[u8], rest: &[Dim], rows: Dim, columns: Dim,
                     src: from.wrapping_add_signed(i * columns.src),
                     ..*run
                 };
-                single(dst, src, rows, &run);
+                single(dst, src, rows, &run, stores);
             }
         }
     });
 }
 
 /// All runs along one dimension, of the element at `to` and `from`.
-fn along(dst: &mut [u8], src: &[u8], dim: Dim, to: isize, from: isize, runs: &[Run]) {
+fn along(
+    dst: &mut [u8],
+    src: &[u8],
+    dim: Dim,
+    (to, from): (isize, isize),
+    runs: &[Run],
+    stores: Stores,
+) {
     let moved = |run: &Run, first: usize| Run {
         dst: run.dst.wrapping_add_signed(to + first as isize * dim.dst),
         src: run.src.wrapping_add_signed(from + first as isize * dim.src),
         ..*run
     };
     if let [run] = runs {
-        return single(dst, src, dim, &moved(run, 0));
+        return single(dst, src, dim, &moved(run, 0), stores);
     }
-    if woven(dst, src, dim, to, from, runs) {
+    if woven(dst, src, dim, (to, from), runs, stores) {
         return;
     }
+    let first = split(dst, src, dim, (to, from), runs, stores);
+    if first == dim.count {
+        return;
+    }
+    let rest = Dim { count: dim.count - first, ..dim };
+    let runs: Vec<Run> = runs.iter().map(|run| moved(run, first)).collect();
+    tiled(dst, src, rest, &runs, stores);
+}
+
+/// All runs along one dimension, in tiles.
+fn tiled(dst: &mut [u8], src: &[u8], dim: Dim, runs: &[Run], stores: Stores) {
+    let moved = |run: &Run, first: usize| Run {
+        dst: run.dst.wrapping_add_signed(first as isize * dim.dst),
+        src: run.src.wrapping_add_signed(first as isize * dim.src),
+        ..*run
+    };
     let stride = dim.dst.unsigned_abs().max(dim.src.unsigned_abs()).max(1);
-    let tile = (TILE / stride).clamp(1, dim.count);
+    // Of whole registers, so that what is aligned in one tile is so in the next.
+    let tile = (TILE / stride).next_multiple_of(REGISTER).clamp(1, dim.count);
     for first in (0..dim.count).step_by(tile) {
         let dim = Dim { count: tile.min(dim.count - first), ..dim };
         for run in runs {
-            single(dst, src, dim, &moved(run, first));
+            single(dst, src, dim, &moved(run, first), stores);
         }
     }
 }
 
 /// One run along one dimension.
-fn single(dst: &mut [u8], src: &[u8], dim: Dim, run: &Run) {
+fn single(dst: &mut [u8], src: &[u8], dim: Dim, run: &Run, stores: Stores) {
     let last = dim.count - 1;
     let to = run.dst..run.dst + last * dim.dst as usize + run.bytes;
     let extent = last as isize * dim.src;
     let from = run.src.wrapping_add_signed(extent.min(0))
         ..run.src.wrapping_add_signed(extent.max(0)) + run.bytes;
-    line::copy(&mut dst[to], dim.dst as usize, &src[from], dim.src, dim.count, run.bytes, run.unit);
+    let element = line::Element { bytes: run.bytes, unit: run.unit, stores };
+    line::copy(&mut dst[to], dim.dst as usize, &src[from], dim.src, dim.count, element);
 }
 
 /// Moves all runs at once if they are the fields of a struct in the destination, and an array each
 /// in the source.
-fn woven(dst: &mut [u8], src: &[u8], dim: Dim, to: isize, from: isize, runs: &[Run]) -> bool {
+fn woven(
+    dst: &mut [u8],
+    src: &[u8],
+    dim: Dim,
+    (to, from): (isize, isize),
+    runs: &[Run],
+    stores: Stores,
+) -> bool {
     let (bytes, unit, fields) = (runs[0].bytes, runs[0].unit, runs.len());
     let alike = |run: &Run| run.bytes == bytes && run.unit == unit;
     if !weave::has(fields)
@@ -262,7 +313,53 @@ fn woven(dst: &mut [u8], src: &[u8], dim: Dim, to: isize, from: isize, runs: &[R
         .map(|run| &src[run.src.wrapping_add_signed(from)..][..dim.count * bytes])
         .collect();
     let structs = &mut dst[sorted[0].dst.wrapping_add_signed(to)..][..dim.count * fields * bytes];
-    weave::weave(structs, &arrays, bytes, unit > 1)
+    weave::weave(structs, &arrays, bytes, unit > 1, stores)
+}
+
+/// Moves all runs at once if they are the fields of a struct in the source, and an array each in the
+/// destination. Returns how many elements were moved: whole registers, or none.
+fn split(
+    dst: &mut [u8],
+    src: &[u8],
+    dim: Dim,
+    (to, from): (isize, isize),
+    runs: &[Run],
+    stores: Stores,
+) -> usize {
+    let (bytes, unit) = (runs[0].bytes, runs[0].unit);
+    let first = runs.iter().map(|run| run.src).min().unwrap_or(0);
+    let Ok(size) = usize::try_from(dim.src) else { return 0 };
+    let is_field = |run: &Run| {
+        let place = run.src - first;
+        run.bytes == bytes
+            && run.unit == unit
+            && place.is_multiple_of(bytes)
+            && place + bytes <= size
+    };
+    if unit != 1 && unit != bytes
+        || dim.dst != bytes as isize
+        || !size.is_multiple_of(bytes)
+        || !runs.iter().all(is_field)
+    {
+        return 0;
+    }
+    let mut sorted: Vec<&Run> = runs.iter().collect();
+    sorted.sort_by_key(|run| run.dst);
+    let length = dim.count * bytes;
+    if sorted.windows(2).any(|two| two[1].dst - two[0].dst < length) {
+        return 0;
+    }
+    let src = &src[first.wrapping_add_signed(from)..];
+    let src = &src[..src.len().min(dim.count * size)];
+    let (mut rest, mut begin) = (dst, 0);
+    let mut arrays = Vec::with_capacity(runs.len());
+    for run in sorted {
+        let at = run.dst.wrapping_add_signed(to);
+        let (array, behind) = std::mem::take(&mut rest)[at - begin..].split_at_mut(length);
+        arrays.push(split::Array { bytes: array, number: (run.src - first) / bytes });
+        (rest, begin) = (behind, at + length);
+    }
+    split::split(&mut arrays, src, size / bytes, bytes, unit > 1, stores)
 }
 
 /// Calls `each` with the offsets of every element, the last dimension running fastest.

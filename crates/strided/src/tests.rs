@@ -2,6 +2,8 @@
 
 use proptest::prelude::*;
 
+use crate::shape::copy_with;
+use crate::stores::{ALIGNMENT, Stores};
 use crate::{Dim, Run, copy, fill};
 
 /// A copy of up to three dimensions with up to four runs that do not overlap in the destination.
@@ -95,6 +97,9 @@ proptest! {
         let mut expected = vec![0xAA; size];
         simplest(&case, |to, from| expected[to] = src[from]);
         let mut got = vec![0xAA; size];
+        copy_with(&mut got, &src, &case.dims, &case.runs, Stores::Streaming);
+        prop_assert!(got == expected);
+        let mut got = vec![0xAA; size];
         copy(&mut got, &src, &case.dims, &case.runs);
         prop_assert!(got == expected);
 
@@ -118,6 +123,18 @@ fn check(dims: &[Dim], runs: &[Run]) {
     let mut got = vec![0xAA; to_size];
     copy(&mut got, &src, dims, runs);
     assert!(got == expected, "{dims:?} {runs:?}");
+    // Stores past the caches, to what is aligned in all ways that there are: at a register, at a
+    // number, at nothing.
+    let mut room = vec![0; to_size + 2 * ALIGNMENT];
+    for begin in [0, 1, 4, 8, ALIGNMENT - 3, ALIGNMENT - 1] {
+        let begin = room.as_ptr().align_offset(ALIGNMENT) + begin;
+        room.fill(0xAA);
+        let got = &mut room[begin..begin + to_size];
+        copy_with(got, &src, dims, runs, Stores::Streaming);
+        assert!(*got == expected, "{dims:?} {runs:?} at {begin}");
+        let beside = room[..begin].iter().chain(&room[begin + to_size..]);
+        assert!(beside.copied().all(|byte| byte == 0xAA), "{dims:?} {runs:?} at {begin}");
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use crate::level::{self, Kernel};
+use crate::stores::Stores;
 use crate::word::{Word, by_size};
 
 /// One dimension of a transpose.
@@ -19,14 +20,18 @@ pub(crate) struct Side {
 pub(crate) fn copy(
     dst: &mut [u8],
     src: &[u8],
-    rows: Side,
-    columns: Side,
+    (rows, columns): (Side, Side),
     bytes: usize,
     swap: bool,
+    stores: Stores,
 ) -> bool {
-    by_size!(bytes, swap, sized(dst, src, rows, columns), sized(dst, src, rows, columns), {
-        return false;
-    });
+    by_size!(
+        bytes,
+        swap,
+        sized(dst, src, rows, columns, stores),
+        sized(dst, src, rows, columns, stores),
+        { return false }
+    );
     true
 }
 
@@ -34,12 +39,23 @@ pub(crate) fn copy(
 /// translation buffer.
 const BLOCK: usize = 128;
 
-/// Lines of the source that are read side by side where the registers are wide.
+/// Lines of the source that are read side by side where the registers are wide: as many as the second
+/// cache keeps until the rest of their cache lines is read. Fewer where lines of the destination need
+/// not come from memory.
 #[cfg(target_arch = "x86_64")]
 const ROWS: usize = 256;
+#[cfg(target_arch = "x86_64")]
+const ROWS_STREAMING: usize = 64;
 
-fn sized<W: Word, const SWAP: bool>(dst: &mut [u8], src: &[u8], rows: Side, columns: Side) {
-    let (first_row, first_column) = wide(dst, src, rows, columns, W::BYTES, SWAP);
+fn sized<W: Word, const SWAP: bool>(
+    dst: &mut [u8],
+    src: &[u8],
+    rows: Side,
+    columns: Side,
+    stores: Stores,
+) {
+    let swap = SWAP;
+    let (first_row, first_column) = wide(dst, src, (rows, columns), W::BYTES, swap, stores);
     if first_row > 0 && first_column > 0 {
         // What is left at two edges.
         let below = Side { count: rows.count - first_row, ..rows };
@@ -63,10 +79,10 @@ fn sized<W: Word, const SWAP: bool>(dst: &mut [u8], src: &[u8], rows: Side, colu
 fn wide(
     dst: &mut [u8],
     src: &[u8],
-    rows: Side,
-    columns: Side,
+    (rows, columns): (Side, Side),
     bytes: usize,
     swap: bool,
+    stores: Stores,
 ) -> (usize, usize) {
     #[cfg(target_arch = "x86_64")]
     if (bytes == 4 || bytes == 8)
@@ -75,21 +91,23 @@ fn wide(
     {
         let edge = 64 / bytes;
         let (all_rows, all_columns) = (rows.count / edge * edge, columns.count / edge * edge);
-        for row in (0..all_rows).step_by(ROWS) {
-            let squares = ROWS.min(all_rows - row) / edge;
+        let block = if stores == Stores::Streaming { ROWS_STREAMING } else { ROWS };
+        for row in (0..all_rows).step_by(block) {
+            let squares = block.min(all_rows - row) / edge;
             for column in (0..all_columns).step_by(edge) {
                 let dst = &mut dst[row * rows.dst + column * columns.dst..];
                 let src = &src[row * rows.src + column * columns.src..];
+                let strides = (columns.dst, rows.src);
                 if bytes == 4 {
-                    crate::wide::squares::<1>(dst, columns.dst, src, rows.src, squares, swap);
+                    crate::wide::squares::<1>(dst, src, strides, squares, swap, stores);
                 } else {
-                    crate::wide::squares::<2>(dst, columns.dst, src, rows.src, squares, swap);
+                    crate::wide::squares::<2>(dst, src, strides, squares, swap, stores);
                 }
             }
         }
         return (all_rows, all_columns);
     }
-    let _ = (dst, src, rows, columns, bytes, swap);
+    let _ = (dst, src, rows, columns, bytes, swap, stores);
     (0, 0)
 }
 

@@ -6,11 +6,13 @@
 #![allow(unsafe_code)]
 
 use std::arch::x86_64::{
-    __m512i, _mm512_loadu_si512, _mm512_permutex2var_epi32, _mm512_shuffle_epi8,
-    _mm512_storeu_si512,
+    __m512i, _MM_HINT_T0, _mm_prefetch, _mm_sfence, _mm512_loadu_si512, _mm512_permutex2var_epi32,
+    _mm512_shuffle_epi8, _mm512_storeu_si512, _mm512_stream_si512,
 };
 
 use crate::level::has_avx512;
+use crate::split::Array;
+use crate::stores::Stores;
 
 /// Bytes of a register.
 const REGISTER: usize = 64;
@@ -25,16 +27,18 @@ pub(crate) fn weave<const M: usize, const WIDTH: usize>(
     dst: &mut [u8],
     src: [&[u8]; M],
     swap: bool,
+    stores: Stores,
 ) -> usize {
     if !has_avx512() {
         return 0;
     }
     // SAFETY: the processor has every feature that the function was compiled for.
     unsafe {
-        if swap {
-            weave_all::<M, WIDTH, true>(dst, src)
-        } else {
-            weave_all::<M, WIDTH, false>(dst, src)
+        match (swap, stores.streams_to(dst)) {
+            (false, false) => weave_all::<M, WIDTH, false, false>(dst, src),
+            (true, false) => weave_all::<M, WIDTH, true, false>(dst, src),
+            (false, true) => weave_all::<M, WIDTH, false, true>(dst, src),
+            (true, true) => weave_all::<M, WIDTH, true, true>(dst, src),
         }
     }
 }
@@ -45,16 +49,43 @@ pub(crate) fn gather<const K: usize, const WIDTH: usize>(
     dst: &mut [u8],
     src: &[u8],
     swap: bool,
+    stores: Stores,
 ) -> usize {
     if !has_avx512() {
         return 0;
     }
     // SAFETY: as above.
     unsafe {
-        if swap {
-            gather_all::<K, WIDTH, true>(dst, src)
-        } else {
-            gather_all::<K, WIDTH, false>(dst, src)
+        match (swap, stores.streams_to(dst)) {
+            (false, false) => gather_all::<K, WIDTH, false, false>(dst, src),
+            (true, false) => gather_all::<K, WIDTH, true, false>(dst, src),
+            (false, true) => gather_all::<K, WIDTH, false, true>(dst, src),
+            (true, true) => gather_all::<K, WIDTH, true, true>(dst, src),
+        }
+    }
+}
+
+/// Makes several arrays of structs of `M` numbers. Returns how many structs
+/// were split; what is left are fewer than two registers'.
+pub(crate) fn split<const M: usize, const WIDTH: usize>(
+    arrays: &mut [Array<'_>],
+    src: &[u8],
+    swap: bool,
+    stores: Stores,
+) -> usize {
+    let number = 4 * WIDTH;
+    let fits = |array: &Array<'_>| array.bytes.as_ptr().addr().is_multiple_of(number);
+    if !has_avx512() || arrays.len() > ARRAYS_MAX {
+        return 0;
+    }
+    let streams = stores == Stores::Streaming && arrays.iter().all(fits);
+    // SAFETY: as above.
+    unsafe {
+        match (swap, streams) {
+            (false, false) => split_all::<M, WIDTH, false, false>(arrays, src),
+            (true, false) => split_all::<M, WIDTH, true, false>(arrays, src),
+            (false, true) => split_all::<M, WIDTH, false, true>(arrays, src),
+            (true, true) => split_all::<M, WIDTH, true, true>(arrays, src),
         }
     }
 }
@@ -67,26 +98,31 @@ pub(crate) fn gather<const K: usize, const WIDTH: usize>(
 /// When a slice does not hold that much, or there is no AVX-512.
 pub(crate) fn squares<const WIDTH: usize>(
     dst: &mut [u8],
-    ds: usize,
     src: &[u8],
-    ss: usize,
+    (ds, ss): (usize, usize),
     squares: usize,
     swap: bool,
+    stores: Stores,
 ) {
     assert!(has_avx512());
+    let streams = ds.is_multiple_of(REGISTER) && stores.streams_to(dst);
     // SAFETY: as above.
     unsafe {
-        match (WIDTH, swap) {
-            (1, false) => squares_all::<16, 1, false>(dst, ds, src, ss, squares),
-            (1, true) => squares_all::<16, 1, true>(dst, ds, src, ss, squares),
-            (_, false) => squares_all::<8, 2, false>(dst, ds, src, ss, squares),
-            (_, true) => squares_all::<8, 2, true>(dst, ds, src, ss, squares),
+        match (WIDTH, swap, streams) {
+            (1, false, false) => squares_all::<16, 1, false, false>(dst, ds, src, ss, squares),
+            (1, true, false) => squares_all::<16, 1, true, false>(dst, ds, src, ss, squares),
+            (_, false, false) => squares_all::<8, 2, false, false>(dst, ds, src, ss, squares),
+            (_, true, false) => squares_all::<8, 2, true, false>(dst, ds, src, ss, squares),
+            (1, false, true) => squares_all::<16, 1, false, true>(dst, ds, src, ss, squares),
+            (1, true, true) => squares_all::<16, 1, true, true>(dst, ds, src, ss, squares),
+            (_, false, true) => squares_all::<8, 2, false, true>(dst, ds, src, ss, squares),
+            (_, true, true) => squares_all::<8, 2, true, true>(dst, ds, src, ss, squares),
         }
     }
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn weave_all<const M: usize, const WIDTH: usize, const SWAP: bool>(
+fn weave_all<const M: usize, const WIDTH: usize, const SWAP: bool, const STREAM: bool>(
     dst: &mut [u8],
     src: [&[u8]; M],
 ) -> usize {
@@ -101,14 +137,15 @@ fn weave_all<const M: usize, const WIDTH: usize, const SWAP: bool>(
             registers[field] = load(&src[field][i]);
         }
         for (lanes, out) in Tables::<M, WIDTH>::WEAVE.iter().zip(out) {
-            store::<WIDTH, SWAP>(out, chosen(&registers, lanes));
+            store::<WIDTH, SWAP, STREAM>(out, chosen(&registers, lanes));
         }
     }
+    fence::<STREAM>();
     count * LANES / WIDTH
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn gather_all<const K: usize, const WIDTH: usize, const SWAP: bool>(
+fn gather_all<const K: usize, const WIDTH: usize, const SWAP: bool, const STREAM: bool>(
     dst: &mut [u8],
     src: &[u8],
 ) -> usize {
@@ -118,23 +155,101 @@ fn gather_all<const K: usize, const WIDTH: usize, const SWAP: bool>(
     let count = dst.len().min(src.len());
     for (out, from) in dst.iter_mut().zip(src) {
         let registers = loads(from);
-        store::<WIDTH, SWAP>(out, chosen(&registers, &Tables::<K, WIDTH>::GATHER));
+        store::<WIDTH, SWAP, STREAM>(out, chosen(&registers, &Tables::<K, WIDTH>::GATHER));
+    }
+    fence::<STREAM>();
+    count * LANES / WIDTH
+}
+
+/// The most arrays that structs are split into at once: as many as there are numbers in a struct.
+const ARRAYS_MAX: usize = 8;
+
+/// Where arrays are streamed, each is aligned in its own way: then a register is put together from
+/// the end of the one before and the begin of this one.
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+fn split_all<const M: usize, const WIDTH: usize, const SWAP: bool, const STREAM: bool>(
+    arrays: &mut [Array<'_>],
+    src: &[u8],
+) -> usize {
+    let (src, _) = src.as_chunks::<REGISTER>();
+    let (src, _) = src.as_chunks::<M>();
+    let lengths = arrays.iter().map(|array| array.bytes.len() / REGISTER);
+    let count = lengths.fold(src.len(), usize::min);
+    if count < 2 {
+        return 0;
+    }
+    if !STREAM {
+        for (i, from) in src[..count].iter().enumerate() {
+            let registers = loads(from);
+            for array in arrays.iter_mut() {
+                let register = chosen(&registers, &Tables::<M, WIDTH>::SPLIT[array.number]);
+                let (out, _) = array.bytes.as_chunks_mut();
+                store::<WIDTH, SWAP, false>(&mut out[i], register);
+            }
+        }
+        return count * LANES / WIDTH;
+    }
+    // For each array: bytes before the first aligned one, the lanes that are stored next, and the
+    // register before.
+    let mut heads = [0; ARRAYS_MAX];
+    let mut lanes = [[0; LANES]; ARRAYS_MAX];
+    let mut before = [load(&[0; REGISTER]); ARRAYS_MAX];
+    let registers = loads(&src[0]);
+    for (k, array) in arrays.iter_mut().enumerate() {
+        heads[k] = array.bytes.as_ptr().align_offset(REGISTER);
+        lanes[k] = std::array::from_fn(|lane| (heads[k] / 4 + lane) as u32);
+        before[k] = chosen(&registers, &Tables::<M, WIDTH>::SPLIT[array.number]);
+        if let Some(place) = array.bytes.first_chunk_mut() {
+            // Beyond the first aligned place it is stored again.
+            store::<WIDTH, SWAP, false>(place, before[k]);
+        }
+    }
+    for (i, from) in src[1..count].iter().enumerate() {
+        let registers = loads(from);
+        for (k, array) in arrays.iter_mut().enumerate() {
+            let next = chosen(&registers, &Tables::<M, WIDTH>::SPLIT[array.number]);
+            let register = _mm512_permutex2var_epi32(before[k], index(&lanes[k]), next);
+            if let Some(place) = array.bytes[heads[k] + i * REGISTER..].first_chunk_mut() {
+                store::<WIDTH, SWAP, true>(place, register);
+            }
+            before[k] = next;
+        }
+    }
+    fence::<true>();
+    for (k, array) in arrays.iter_mut().enumerate() {
+        let (out, _) = array.bytes.as_chunks_mut();
+        store::<WIDTH, SWAP, false>(&mut out[count - 1], before[k]);
     }
     count * LANES / WIDTH
 }
 
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn squares_all<const N: usize, const WIDTH: usize, const SWAP: bool>(
+fn squares_all<const N: usize, const WIDTH: usize, const SWAP: bool, const STREAM: bool>(
     dst: &mut [u8],
     ds: usize,
     src: &[u8],
     ss: usize,
     squares: usize,
 ) {
+    if squares == 0 {
+        return;
+    }
+    assert!((squares * N - 1) * ss + REGISTER <= src.len(), "lines of the source");
+    assert!((N - 1) * ds + squares * REGISTER <= dst.len(), "lines of the destination");
     for square in 0..squares {
-        let mut lines = [load(first(&src[square * N * ss..])); N];
-        for line in 1..N {
-            lines[line] = load(first(&src[(square * N + line) * ss..]));
+        let line_at = |line: usize| {
+            // SAFETY: line `squares * N - 1` has 64 bytes in the source, as was asserted.
+            unsafe { src.as_ptr().add((square * N + line) * ss) }
+        };
+        // SAFETY: as there.
+        let mut lines = unsafe { [load_from(line_at(0)); N] };
+        for (line, register) in lines.iter_mut().enumerate().skip(1) {
+            // SAFETY: as there.
+            *register = unsafe { load_from(line_at(line)) };
+        }
+        for line in 0..N {
+            // Whoever asks for these squares asks for those beside them next.
+            ahead(line_at(line), REGISTER);
         }
         // Blocks of half the size are exchanged across the diagonal, then of a quarter, and so on.
         let mut half = N / 2;
@@ -151,21 +266,25 @@ fn squares_all<const N: usize, const WIDTH: usize, const SWAP: bool>(
             }
             half /= 2;
         }
-        let out = &mut dst[square * REGISTER..];
         for (line, register) in lines.into_iter().enumerate() {
-            if let Some(place) = out[line * ds..].first_chunk_mut() {
-                store::<WIDTH, SWAP>(place, register);
-            }
+            // SAFETY: square `squares - 1` of line `N - 1` ends within the destination, as was
+            // asserted.
+            let place = unsafe { &mut *dst.as_mut_ptr().add(line * ds + square * REGISTER).cast() };
+            store::<WIDTH, SWAP, STREAM>(place, register);
         }
     }
+    fence::<STREAM>();
 }
 
-/// # Panics
-/// When it is shorter.
+/// Asks for memory `bytes` behind a place, which need not be anybody's, to be brought to the cache.
 #[inline(always)]
-fn first(bytes: &[u8]) -> &[u8; REGISTER] {
-    bytes.first_chunk().expect("a register's bytes")
+fn ahead(place: *const u8, bytes: usize) {
+    // SAFETY: a hint to the processor, which ignores addresses of nothing.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(place.wrapping_add(bytes).cast()) };
 }
+
+/// How far ahead lines are asked for that are read one after the other, in bytes.
+const AHEAD: usize = 1 << 10;
 
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
@@ -174,7 +293,19 @@ fn loads<const M: usize>(from: &[[u8; REGISTER]; M]) -> [__m512i; M] {
     for field in 1..M {
         registers[field] = load(&from[field]);
     }
+    for field in from {
+        ahead(field.as_ptr(), AHEAD);
+    }
     registers
+}
+
+/// # Safety
+/// 64 bytes may be read there.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
+unsafe fn load_from(from: *const u8) -> __m512i {
+    // SAFETY: as our caller promises; they need not be aligned.
+    unsafe { _mm512_loadu_si512(from.cast()) }
 }
 
 #[inline]
@@ -191,18 +322,40 @@ fn index(lanes: &Lanes) -> __m512i {
     unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) }
 }
 
+/// Streaming stores are in no order with others, until this.
+#[inline(always)]
+fn fence<const STREAM: bool>() {
+    if STREAM {
+        // SAFETY: every processor of 64 bits has the instruction.
+        unsafe { _mm_sfence() };
+    }
+}
+
 /// Stores a register, with the bytes of its numbers reversed or not.
+///
+/// # Panics
+/// When it is to be streamed to what is not aligned.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi")]
-fn store<const WIDTH: usize, const SWAP: bool>(to: &mut [u8; REGISTER], register: __m512i) {
+fn store<const WIDTH: usize, const SWAP: bool, const STREAM: bool>(
+    to: &mut [u8; REGISTER],
+    register: __m512i,
+) {
     let register = if SWAP {
         let order = if WIDTH == 1 { &REVERSED_4 } else { &REVERSED_8 };
         _mm512_shuffle_epi8(register, load(order))
     } else {
         register
     };
-    // SAFETY: 64 bytes are written, which the reference has; they need not be aligned.
-    unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), register) }
+    if STREAM {
+        debug_assert!(to.as_ptr().addr().is_multiple_of(REGISTER));
+        // SAFETY: 64 bytes are written, which the reference has. They are aligned: whoever chose to
+        // stream has looked at the first address, and all others are multiples of 64 behind it.
+        unsafe { _mm512_stream_si512(to.as_mut_ptr().cast(), register) }
+    } else {
+        // SAFETY: 64 bytes are written, which the reference has; they need not be aligned.
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), register) }
+    }
 }
 
 /// Lanes of several registers in one.
@@ -253,15 +406,24 @@ impl<const M: usize, const WIDTH: usize> Tables<M, WIDTH> {
     };
 
     /// How the first of every `M` numbers in as many registers become one register.
-    const GATHER: [Lanes; M] = {
-        let mut from = [(0, 0); LANES];
-        let mut lane = 0;
-        while lane < LANES {
-            let place = lane / WIDTH * M * WIDTH + lane % WIDTH;
-            from[lane] = (place / LANES, place % LANES);
-            lane += 1;
+    const GATHER: [Lanes; M] = Self::SPLIT[0];
+
+    /// The same for each of the `M`.
+    const SPLIT: [[Lanes; M]; M] = {
+        let mut tables = [[[0; LANES]; M]; M];
+        let mut number = 0;
+        while number < M {
+            let mut from = [(0, 0); LANES];
+            let mut lane = 0;
+            while lane < LANES {
+                let place = (lane / WIDTH * M + number) * WIDTH + lane % WIDTH;
+                from[lane] = (place / LANES, place % LANES);
+                lane += 1;
+            }
+            tables[number] = steps(&from);
+            number += 1;
         }
-        steps(&from)
+        tables
     };
 
     /// For blocks of 1, 2, 4 and 8 numbers, what two lines become when they exchange them.

@@ -120,11 +120,11 @@ macro_rules! by_size {
             (2, true) => $number::<u16, true> $args,
             (4, true) => $number::<u32, true> $args,
             (8, true) => $number::<u64, true> $args,
-            (12, false) => $block::<crate::word::Block<12>, false> $args,
-            (16, false) => $block::<u128, false> $args,
-            (20, false) => $block::<crate::word::Block<20>, false> $args,
-            (24, false) => $block::<crate::word::Block<24>, false> $args,
-            (32, false) => $block::<crate::word::Block<32>, false> $args,
+            (12, false) => $block::<crate::word::Block<12>, false> $same,
+            (16, false) => $block::<u128, false> $same,
+            (20, false) => $block::<crate::word::Block<20>, false> $same,
+            (24, false) => $block::<crate::word::Block<24>, false> $same,
+            (32, false) => $block::<crate::word::Block<32>, false> $same,
             _ => $else,
         }
     };

@@ -26,17 +26,6 @@ const SEGMENTS_MAX: usize = 1024;
 
 const PARTS: usize = (SEGMENT_BYTES / MAP_PART_BYTES) as usize;
 
-/// File systems whose files are pages of this machine's page cache and nothing else, so that a
-/// store into a mapping is as good as a write: statfs(2), `f_type`. Network file systems keep
-/// promises at calls that a mapping does not make.
-const LOCAL_FILE_SYSTEMS: [i64; 5] = [
-    0x0102_1994, // tmpfs
-    0x8584_58f6, // ramfs
-    0xef53,      // ext2, ext3, ext4
-    0x5846_5342, // XFS
-    0x9123_683e, // Btrfs
-];
-
 /// What of an open file is mapped; to be kept as long as the file is open, and given to
 /// [`LocalFile::keeping`](crate::LocalFile::keeping) for each access.
 ///
@@ -191,11 +180,8 @@ impl State {
         if self.identity == Some(identity) && self.writes == writes {
             return;
         }
-        let is_local = |fd| {
-            rustix::fs::fstatfs(fd).is_ok_and(|system| LOCAL_FILE_SYSTEMS.contains(&system.f_type))
-        };
         let is_regular = FileType::from_raw_mode(about.st_mode) == FileType::RegularFile;
-        let is_refused = mode == OFlags::WRONLY || !is_regular || !is_local(fd);
+        let is_refused = mode == OFlags::WRONLY || !is_regular || !mapping::is_local(fd);
         *self = Self { identity: Some(identity), is_refused, writes, ..Self::default() };
     }
 

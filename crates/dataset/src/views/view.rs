@@ -138,7 +138,11 @@ impl OpenNode for OpenView {
         if offset > i64::MAX as u64 {
             return Err(refusal("read", Errno::EINVAL));
         }
-        self.shared.dataset.read(self.view, offset, buffer).map_err(failed("read"))
+        let read = self.shared.dataset.read(self.view, offset, buffer);
+        if read.is_err() {
+            self.shared.has_failed.store(true, Ordering::Relaxed);
+        }
+        read.map_err(failed("read"))
     }
 
     fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
@@ -187,5 +191,12 @@ impl OpenNode for OpenView {
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         let direct = self.direct.as_ref()?;
         self.shared.dataset.is_current(direct).then(|| direct.as_fd())
+    }
+
+    fn settled_size(&self) -> Option<u64> {
+        let dataset = &self.shared.dataset;
+        let is_settled =
+            dataset.has_fixed_sizes() && !self.shared.has_failed.load(Ordering::Relaxed);
+        is_settled.then(|| dataset.size(self.view))
     }
 }

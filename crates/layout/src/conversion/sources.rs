@@ -59,10 +59,10 @@ pub(super) fn choose(target: &Placement, sources: &[&Placement]) -> Result<Chose
             touched: 0,
             cost: 0,
         };
-        let slabs = match best {
-            Some((_, source, slabs)) => {
+        let (cost, slabs) = match best {
+            Some((cost, source, slabs)) => {
                 served.sources.push(source);
-                slabs
+                (cost, slabs)
             }
             None => {
                 let mut slabs = Vec::new();
@@ -72,10 +72,9 @@ pub(super) fn choose(target: &Placement, sources: &[&Placement]) -> Result<Chose
                 }
                 served.sources.sort_unstable();
                 served.sources.dedup();
-                slabs
+                (Cost::of(&slabs), slabs)
             }
         };
-        let cost = Cost::of(&slabs);
         served.touched = cost.touched;
         served.cost = cost.total();
         chosen.served.push(served);
@@ -103,8 +102,8 @@ fn candidates(leaves: &[Leaf], sources: &[&Placement]) -> Vec<(usize, Option<Opt
                 found.push((number, Some(view)));
             }
         }
-        // All of its views together.
-        if found.len() > begin {
+        // All of its views together, where there are several.
+        if found.len() > begin + 1 {
             found.push((number, None));
         }
     }

@@ -300,6 +300,10 @@ fn check_reads(
             })?;
         }
         prop_assert_eq!(covered, bytes.len() as u64, "bytes covered in {:?}", inside);
+        let mut at_once = vec![0x44; bytes.len()];
+        let file = |source: usize, file: usize| &stored[source][file][..];
+        conversion.read_from(inside.clone(), file, &mut at_once);
+        prop_assert!(at_once == bytes, "{:?} in one pass", inside);
         for (at, &byte) in inside.clone().zip(&bytes) {
             let cell = &cells[at as usize];
             prop_assert_eq!(byte, state.byte(cell), "byte {} of {:?}: {:?}", at, inside, cell);

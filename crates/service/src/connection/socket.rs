@@ -1,7 +1,7 @@
 //! A stream socket: receiving into a buffer, and a writer that several threads share.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use p9::frame::READ_REPLY_OVERHEAD;
 use rustix::fs::{FileType, fstat, sendfile};
@@ -63,6 +63,11 @@ impl Socket {
         self.send_rest(bytes, SendFlags::empty())
     }
 
+    /// Waits until nobody else sends, and keeps it so: for a frame that goes out in several parts.
+    pub(crate) fn turn(&self) -> Turn<'_> {
+        Turn { socket: self, _held: self.sending.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
     fn send_rest(&self, mut bytes: &[u8], flags: SendFlags) -> Result<(), Broken> {
         while !bytes.is_empty() {
             match send(&self.fd, bytes, SendFlags::NOSIGNAL | flags) {
@@ -106,6 +111,25 @@ impl Socket {
     fn broken(&self) -> Result<(), Broken> {
         self.shut_down();
         Err(Broken)
+    }
+}
+
+/// The right to send.
+pub(crate) struct Turn<'a> {
+    socket: &'a Socket,
+    _held: MutexGuard<'a, ()>,
+}
+
+impl Turn<'_> {
+    /// Sends the next part of a frame.
+    pub(crate) fn send(&self, bytes: &[u8], more_follows: bool) -> Result<(), Broken> {
+        let flags = if more_follows { SendFlags::MORE } else { SendFlags::empty() };
+        self.socket.send_rest(bytes, flags)
+    }
+
+    /// The rest of the frame cannot be sent.
+    pub(crate) fn give_up(&self) -> Result<(), Broken> {
+        self.socket.broken()
     }
 }
 

@@ -38,7 +38,8 @@ impl Gate {
 /// One directory with files whose names say what they do:
 /// `panic` panics when read, `full` takes 100,000 bytes and no more, `slow` waits at the gate when
 /// synced, `far` waits at the gate when read. Each has the content `DATA`. For `full` the kernel is
-/// lent a descriptor, which cannot be written to.
+/// lent a descriptor, which cannot be written to. `made` and `breaks` are of a settled size, `MADE_SIZE`,
+/// and have `made_byte`s; `breaks` cannot be read beyond its middle, and admits it afterwards.
 pub struct FaultStore {
     pub gate: Arc<Gate>,
     /// Whether the store says that it may wait.
@@ -49,6 +50,11 @@ pub struct FaultStore {
 }
 
 pub const DATA: &[u8] = b"0123456789";
+pub const MADE_SIZE: u64 = 3_000_000;
+
+pub fn made_byte(at: u64) -> u8 {
+    (at ^ (at >> 8) ^ (at >> 16)) as u8
+}
 
 impl FaultStore {
     pub fn new(blocks: bool) -> Self {
@@ -197,10 +203,28 @@ fn attributes(qid: Qid) -> Attributes {
 }
 
 impl OpenNode for FaultNode {
+    fn settled_size(&self) -> Option<u64> {
+        let is_made = self.name == "made" || self.name == "breaks";
+        let has_broken = self.log.lock().unwrap().iter().any(|entry| entry == "break breaks");
+        (is_made && !has_broken).then_some(MADE_SIZE)
+    }
+
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         match self.name.as_str() {
             "panic" => panic!("asked to panic"),
             "far" => self.gate.pass(),
+            "made" | "breaks" => {
+                self.note("read");
+                let count = buffer.len().min(MADE_SIZE.saturating_sub(offset) as usize);
+                if self.name == "breaks" && offset + count as u64 > MADE_SIZE / 2 {
+                    self.note("break");
+                    return fail(Errno::EIO);
+                }
+                for (at, byte) in (offset..).zip(&mut buffer[..count]) {
+                    *byte = made_byte(at);
+                }
+                return Ok(count);
+            }
             _ => {}
         }
         self.note("read");

@@ -149,7 +149,7 @@ struct MemberOpen {
 }
 
 impl OpenNode for MemberOpen {
-    hand_on!(read_at write_at set_attributes sync lock lock_in_the_way as_fd);
+    hand_on!(read_at write_at set_attributes sync lock lock_in_the_way as_fd settled_size);
 
     fn read_directory(
         &self,
