@@ -116,9 +116,11 @@ impl OpenView {
     fn new(shared: &Arc<Shared>, view: usize, flags: OpenFlags) -> Self {
         shared.dataset.opens(view, flags.writes());
         let locks = OpeningLocks::new(&shared.plan().uses[view].locks, flags);
-        // The kernel may move bytes out of a replica, but never into one: the others would not
-        // know.
-        let direct = if flags.writes() { None } else { shared.dataset.direct(view) };
+        let direct = if flags.writes() {
+            shared.dataset.written_direct(view)
+        } else {
+            shared.dataset.direct(view)
+        };
         let written = AtomicU64::new(0);
         Self { shared: Arc::clone(shared), view, flags, locks, direct, written }
     }
@@ -188,9 +190,32 @@ impl OpenNode for OpenView {
         self.locks.in_the_way(owner, range)
     }
 
+    /// The kernel may move bytes out of a replica at any time, but into one only while the dataset
+    /// knows.
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
-        let direct = self.direct.as_ref()?;
+        let direct = self.direct.as_ref().filter(|_| !self.flags.writes())?;
         self.shared.dataset.is_current(direct).then(|| direct.as_fd())
+    }
+
+    fn takes_from_kernel(&self) -> bool {
+        self.direct.is_some() && self.flags.writes() && !self.flags.contains(OpenFlags::APPEND)
+    }
+
+    fn write_by_kernel(
+        &self,
+        offset: u64,
+        len: usize,
+        give: &mut dyn FnMut(BorrowedFd<'_>) -> usize,
+    ) -> usize {
+        let direct = self.direct.as_ref().filter(|_| self.takes_from_kernel());
+        let (Some(direct), Some(end)) = (direct, offset.checked_add(len as u64)) else { return 0 };
+        // What is wrong is said by the ordinary way, which comes next.
+        let written = self.shared.dataset.write_directly(direct, self.view, offset..end, give);
+        let written = written.unwrap_or(0);
+        if written > 0 {
+            self.written.store(offset + written as u64, Ordering::Relaxed);
+        }
+        written
     }
 
     fn settled_size(&self) -> Option<u64> {
