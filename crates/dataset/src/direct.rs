@@ -10,8 +10,10 @@ use layout::Slab;
 
 use crate::dataset::{Dataset, has};
 use crate::error::Result;
+use crate::flow::{WINDOW_BYTES, is_sparse};
 use crate::plan::Plan;
 use crate::replica::Files;
+use crate::upkeep::brings_data;
 
 /// A file of a replica that has the bytes of a view, and nothing else.
 pub(crate) struct Direct {
@@ -46,6 +48,16 @@ impl Dataset {
             let conversion = plan.read(view, &[replica]).ok()?;
             is_all(conversion.clip(0..size), size).then_some(Direct { replica, files })
         })
+    }
+
+    /// Whether a piece of a view is strewn over a file.
+    pub(crate) fn is_sparse(&self, view: usize) -> bool {
+        let plan = self.shared.plan();
+        let current = self.shared.current(&plan);
+        let numbers: Vec<usize> = current.iter().map(|(replica, _)| *replica).collect();
+        let Ok(conversion) = plan.read(view, &numbers) else { return false };
+        let piece = 0..plan.size(view).min(WINDOW_BYTES as u64);
+        is_sparse(conversion.clip(piece).filter(brings_data))
     }
 
     /// A file that all of a view is written to, as it is and to nowhere else, if there is one.
@@ -111,7 +123,7 @@ impl Direct {
 /// Whether slabs are all bytes of a file, from its begin on and as they are.
 fn is_all(mut slabs: impl Iterator<Item = Slab>, size: u64) -> bool {
     let (Some(slab), None) = (slabs.next(), slabs.next()) else { return false };
-    crate::upkeep::brings_data(&slab)
+    brings_data(&slab)
         && slab.dims().is_empty()
         && matches!(slab.fields(), [field] if field.unit == 1
             && (field.near, field.far, field.bytes) == (0, 0, size))

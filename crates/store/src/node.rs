@@ -304,6 +304,12 @@ pub trait OpenNode: Send + Sync {
         self.as_fd().map_or(0, give)
     }
 
+    /// How many bytes of a file of a [settled size](OpenNode::settled_size) are best read at once, if
+    /// more than usual: where so many together take hardly longer than a part of them.
+    fn piece_bytes(&self) -> Option<usize> {
+        None
+    }
+
     /// How many bytes the file has, where that does not change while it is open and reads before its
     /// end are never short: whoever answers may then promise bytes before they are read. `None` where
     /// that is not so, and from the first read on that has failed.

@@ -123,6 +123,11 @@ macro_rules! hand_on {
             self.inner.write_by_kernel(offset, len, give)
         }
     };
+    (=> piece_bytes) => {
+        fn piece_bytes(&self) -> Option<usize> {
+            self.inner.piece_bytes()
+        }
+    };
     (=> settled_size) => {
         fn settled_size(&self) -> Option<u64> {
             self.inner.settled_size()

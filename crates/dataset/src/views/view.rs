@@ -108,6 +108,8 @@ struct OpenView {
     locks: OpeningLocks,
     /// Where the bytes of the view lie as they are, if they do.
     direct: Option<Direct>,
+    /// Whether a piece of it is strewn over a file.
+    is_sparse: bool,
     /// Where the last write ended.
     written: AtomicU64,
 }
@@ -121,8 +123,9 @@ impl OpenView {
         } else {
             shared.dataset.direct(view)
         };
+        let is_sparse = flags.reads() && direct.is_none() && shared.dataset.is_sparse(view);
         let written = AtomicU64::new(0);
-        Self { shared: Arc::clone(shared), view, flags, locks, direct, written }
+        Self { shared: Arc::clone(shared), view, flags, locks, direct, is_sparse, written }
     }
 }
 
@@ -216,6 +219,11 @@ impl OpenNode for OpenView {
             self.written.store(offset + written as u64, Ordering::Relaxed);
         }
         written
+    }
+
+    /// All that is asked for: a page that has an element of one piece has some of the next ones.
+    fn piece_bytes(&self) -> Option<usize> {
+        self.is_sparse.then_some(usize::MAX)
     }
 
     fn settled_size(&self) -> Option<u64> {

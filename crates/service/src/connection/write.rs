@@ -57,12 +57,7 @@ fn part_to_write(offset: u64, at_hand: usize, left: usize) -> usize {
 }
 
 /// Has the store take up to `count` bytes out of the channel. 0: not in this way.
-fn give(
-    entry: &Entry,
-    channel: &mut Channel,
-    offset: u64,
-    count: usize,
-) -> Result<usize, Broken> {
+fn give(entry: &Entry, channel: &mut Channel, offset: u64, count: usize) -> Result<usize, Broken> {
     let held = channel.held();
     let taken = guarded(|| {
         let node = entry.opened()?.writable()?;
