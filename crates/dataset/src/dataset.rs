@@ -1,5 +1,6 @@
 //! A dataset that is open: reading and writing through views.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -150,18 +151,23 @@ impl Shared {
         if written.is_ok() && has(&plan, Update::Async) {
             self.queue.push(Job { view, offset, data: data.into() });
         }
+        self.wrote(&plan, view, offset..end);
+        written.map(|()| data.len())
+    }
+
+    /// Notes a write for replicas that are not written at once, and that it is over.
+    pub(crate) fn wrote(&self, plan: &Plan, view: usize, range: Range<u64>) {
         for (_, member) in plan.members() {
             // Also if the write has failed: something of it may be there.
             if member.update == Update::OnClose && member.files().is_some() {
-                member.lack(view, offset..end);
+                member.lack(view, range.clone());
             }
             if let Some(filling) = member.filling() {
-                filling.miss(view, offset..end);
+                filling.miss(view, range.clone());
             }
         }
         self.touch();
         self.in_progress.fetch_sub(1, Ordering::SeqCst);
-        written.map(|()| data.len())
     }
 
     /// Notes durably that bytes of a view may differ between replicas from now on.
@@ -265,7 +271,7 @@ impl Shared {
     }
 }
 
-fn has(plan: &Plan, update: Update) -> bool {
+pub(crate) fn has(plan: &Plan, update: Update) -> bool {
     plan.members().any(|(_, member)| member.update == update && member.files().is_some())
 }
 

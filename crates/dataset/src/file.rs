@@ -283,6 +283,12 @@ impl File {
             .flatten()
     }
 
+    /// Whether somebody else may write so many bytes to its descriptor.
+    pub(crate) fn may_be_written(&self, offset: u64, len: usize) -> bool {
+        let judged = self.around.judge(Kind::Write, &self.path, offset, len);
+        self.is_raw() && judged == Ok(len)
+    }
+
     /// Writes all of `data`.
     pub(crate) fn write_at(&self, mut data: &[u8], mut offset: u64) -> Result<()> {
         if let Some(hdf5) = &self.hdf5 {

@@ -28,6 +28,18 @@ const HOLE_BYTES: u64 = 10 << 10;
 /// than the first touch of pages in a mapping.
 pub const MAPPED_READ_BYTES: u64 = 16 << 10;
 
+/// Elements are sparse where they lie between so many times the bytes that they have.
+const SPARSE: u64 = 16;
+
+/// Whether elements are so far apart that each of a few has its own page: more of them at a time
+/// are then found in the same pages.
+pub(crate) fn is_sparse(slabs: impl Iterator<Item = Slab>) -> bool {
+    slabs.into_iter().any(|slab| {
+        let span = slab.far_span();
+        span.end - span.start > SPARSE * slab.bytes()
+    })
+}
+
 /// Which source could not be read, and why.
 #[derive(Debug)]
 pub(crate) struct Failed {

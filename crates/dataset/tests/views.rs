@@ -77,6 +77,29 @@ fn what_is_written_through_one_view_is_read_through_all() {
     }
 }
 
+#[test]
+fn views_that_are_strewn_over_a_file_are_read_in_large_pieces() {
+    let matrix = "
+        dataset { const N = 2048; var m [N, N]float64 }
+        view m { var m = m }
+        view t { var t[i, j] = m[j, i] }
+        view every8 { var e[i, j] = m[i*8, j*8] }
+        view rows { var r[i, j] = m[i*2, j] }
+        replica one { view m }";
+    let scratch = Scratch::new();
+    let path = scratch.definition("m.drepl", matrix);
+    let store = DatasetStore::new(Arc::new(Dataset::open(&path, &Options::default()).unwrap()));
+    let open = |view: &str, flags| {
+        let node = store.root().unwrap().walk(&[view.as_bytes()]).unwrap().end.unwrap();
+        node.open(flags).unwrap()
+    };
+    for (view, is_strewn) in [("m", false), ("t", true), ("every8", true), ("rows", false)] {
+        let pieces = |flags| open(view, flags).piece_bytes().is_some();
+        assert_eq!(pieces(OpenFlags::empty()), is_strewn, "{view}");
+        assert!(!pieces(OpenFlags::WRITE_ONLY), "{view}");
+    }
+}
+
 /// The prototype that was published with the paper panics on each of these, or gives wrong data: arithmetic from the
 /// right, views of one field, transposed and two-dimensional views that are not stored, reads across variables, several
 /// views in a replica, read-only views that are not stored, views called `default`, replicas truncated at the start.

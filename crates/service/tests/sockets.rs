@@ -164,13 +164,17 @@ fn bytes_that_are_made_when_they_are_read_leave_in_pieces() {
     let mut client = common::connect(&running);
     client.begin("9P2000.L", 1 << 20);
     client.open(Fid(1), "made", OpenFlags::empty());
-    for (offset, count) in
-        [(0, 1 << 20), (1, 700_001), (MADE_SIZE - 900_000, 1 << 20), (5, 262_145), (5, 262_144)]
+    client.open(Fid(2), "strewn", OpenFlags::empty());
+    let reads =
+        [(0, 1 << 20), (1, 700_001), (MADE_SIZE - 900_000, 1 << 20), (5, 262_145), (5, 262_144)];
+    let pieces = [(Fid(1), 256 << 10), (Fid(2), 1 << 20)];
+    for ((offset, count), (fid, piece)) in
+        reads.into_iter().flat_map(|read| pieces.map(|pieces| (read, pieces)))
     {
         log.lock().unwrap().clear();
         // Answers stay in their order when several requests are on their way.
-        client.send(1, &Request::Read { fid: Fid(1), offset, count });
-        client.send(2, &Request::Read { fid: Fid(1), offset: 7, count: 3 });
+        client.send(1, &Request::Read { fid, offset, count });
+        client.send(2, &Request::Read { fid, offset: 7, count: 3 });
         let answer = client.receive();
         let Reply::Read { data } = answer.reply() else { panic!("{:?}", answer.reply()) };
         let wanted = u64::from(count).min((1 << 20) - 11).min(MADE_SIZE - offset);
@@ -178,7 +182,7 @@ fn bytes_that_are_made_when_they_are_read_leave_in_pieces() {
         assert!((offset..).zip(data.0).all(|(at, byte)| *byte == made_byte(at)), "{offset}");
         let answer = client.receive();
         assert!(matches!(answer.reply(), Reply::Read { data } if data.0.len() == 3));
-        let pieces = wanted.div_ceil(256 << 10);
+        let pieces = wanted.div_ceil(piece);
         assert_eq!(log.lock().unwrap().len() as u64, pieces + 1, "{offset}");
     }
 }

@@ -279,9 +279,34 @@ pub trait OpenNode: Send + Sync {
     ) -> Result<Option<(LockOwner, LockRange)>>;
 
     /// A descriptor through which the kernel may move the file's bytes without copies, for
-    /// reading with sendfile(2) and writing with splice(2), always at given offsets. `None` where
-    /// there is no such thing.
+    /// reading with sendfile(2) and, unless [`OpenNode::write_by_kernel`] says otherwise, writing
+    /// with splice(2), always at given offsets. `None` where there is no such thing.
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    /// Whether it is worth while to ask for [`OpenNode::write_by_kernel`].
+    fn takes_from_kernel(&self) -> bool {
+        self.as_fd().is_some()
+    }
+
+    /// Has the kernel write up to `len` bytes at `offset`: `give` is called at most once, with a
+    /// descriptor that is only for this call, and says how many bytes it has written to it at that
+    /// offset. Returns that; 0: nothing is written, and it is to be done by
+    /// [`OpenNode::write_at`], which knows how to say what is wrong.
+    fn write_by_kernel(
+        &self,
+        offset: u64,
+        len: usize,
+        give: &mut dyn FnMut(BorrowedFd<'_>) -> usize,
+    ) -> usize {
+        let _ = (offset, len);
+        self.as_fd().map_or(0, give)
+    }
+
+    /// How many bytes of a file of a [settled size](OpenNode::settled_size) are best read at once, if
+    /// more than usual: where so many together take hardly longer than a part of them.
+    fn piece_bytes(&self) -> Option<usize> {
         None
     }
 

@@ -108,6 +108,26 @@ macro_rules! hand_on {
             self.inner.as_fd()
         }
     };
+    (=> takes_from_kernel) => {
+        fn takes_from_kernel(&self) -> bool {
+            self.inner.takes_from_kernel()
+        }
+    };
+    (=> write_by_kernel) => {
+        fn write_by_kernel(
+            &self,
+            offset: u64,
+            len: usize,
+            give: &mut dyn FnMut(std::os::fd::BorrowedFd<'_>) -> usize,
+        ) -> usize {
+            self.inner.write_by_kernel(offset, len, give)
+        }
+    };
+    (=> piece_bytes) => {
+        fn piece_bytes(&self) -> Option<usize> {
+            self.inner.piece_bytes()
+        }
+    };
     (=> settled_size) => {
         fn settled_size(&self) -> Option<u64> {
             self.inner.settled_size()

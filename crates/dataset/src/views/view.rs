@@ -108,6 +108,8 @@ struct OpenView {
     locks: OpeningLocks,
     /// Where the bytes of the view lie as they are, if they do.
     direct: Option<Direct>,
+    /// Whether a piece of it is strewn over a file.
+    is_sparse: bool,
     /// Where the last write ended.
     written: AtomicU64,
 }
@@ -116,11 +118,14 @@ impl OpenView {
     fn new(shared: &Arc<Shared>, view: usize, flags: OpenFlags) -> Self {
         shared.dataset.opens(view, flags.writes());
         let locks = OpeningLocks::new(&shared.plan().uses[view].locks, flags);
-        // The kernel may move bytes out of a replica, but never into one: the others would not
-        // know.
-        let direct = if flags.writes() { None } else { shared.dataset.direct(view) };
+        let direct = if flags.writes() {
+            shared.dataset.written_direct(view)
+        } else {
+            shared.dataset.direct(view)
+        };
+        let is_sparse = flags.reads() && direct.is_none() && shared.dataset.is_sparse(view);
         let written = AtomicU64::new(0);
-        Self { shared: Arc::clone(shared), view, flags, locks, direct, written }
+        Self { shared: Arc::clone(shared), view, flags, locks, direct, is_sparse, written }
     }
 }
 
@@ -188,9 +193,37 @@ impl OpenNode for OpenView {
         self.locks.in_the_way(owner, range)
     }
 
+    /// The kernel may move bytes out of a replica at any time, but into one only while the dataset
+    /// knows.
     fn as_fd(&self) -> Option<BorrowedFd<'_>> {
-        let direct = self.direct.as_ref()?;
+        let direct = self.direct.as_ref().filter(|_| !self.flags.writes())?;
         self.shared.dataset.is_current(direct).then(|| direct.as_fd())
+    }
+
+    fn takes_from_kernel(&self) -> bool {
+        self.direct.is_some() && self.flags.writes() && !self.flags.contains(OpenFlags::APPEND)
+    }
+
+    fn write_by_kernel(
+        &self,
+        offset: u64,
+        len: usize,
+        give: &mut dyn FnMut(BorrowedFd<'_>) -> usize,
+    ) -> usize {
+        let direct = self.direct.as_ref().filter(|_| self.takes_from_kernel());
+        let (Some(direct), Some(end)) = (direct, offset.checked_add(len as u64)) else { return 0 };
+        // What is wrong is said by the ordinary way, which comes next.
+        let written = self.shared.dataset.write_directly(direct, self.view, offset..end, give);
+        let written = written.unwrap_or(0);
+        if written > 0 {
+            self.written.store(offset + written as u64, Ordering::Relaxed);
+        }
+        written
+    }
+
+    /// All that is asked for: a page that has an element of one piece has some of the next ones.
+    fn piece_bytes(&self) -> Option<usize> {
+        self.is_sparse.then_some(usize::MAX)
     }
 
     fn settled_size(&self) -> Option<u64> {

@@ -19,6 +19,9 @@ use crate::session::guarded;
 /// Bytes of a piece: a fourth of what a core's second cache has, since the store needs room in it too.
 const PIECE_BYTES: usize = 256 << 10;
 
+/// Bytes of a piece at most, where the store has larger ones.
+const PIECE_MAX_BYTES: usize = 1 << 20;
+
 impl Receiver<'_> {
     /// Answers a read of more than a piece, if the store knows how many bytes there are. False: read
     /// it the ordinary way.
@@ -40,16 +43,17 @@ impl Receiver<'_> {
         }
         let opened = || {
             let node = Arc::clone(entry.opened()?.readable()?);
-            Ok(node.settled_size().map(|size| (node, size)))
+            let most = node.piece_bytes().unwrap_or(0).clamp(PIECE_BYTES, PIECE_MAX_BYTES);
+            Ok(node.settled_size().map(|size| (node, size, most)))
         };
-        let Ok(Some((node, size))) = guarded(opened) else { return Ok(false) };
+        let Ok(Some((node, size, most))) = guarded(opened) else { return Ok(false) };
         let left = size.saturating_sub(offset);
         let count = usize::try_from(left).unwrap_or(usize::MAX).min(room);
         if count <= PIECE_BYTES {
             return Ok(false);
         }
         let mut piece = std::mem::take(&mut self.piece);
-        piece.resize(PIECE_BYTES, 0);
+        piece.resize(most.min(count), 0);
         let done = if fill(&*node, &mut piece, offset) {
             self.send_pieces(tag, &*node, offset, count, &mut piece).map(|()| true)
         } else {

@@ -56,6 +56,18 @@ fn part_to_write(offset: u64, at_hand: usize, left: usize) -> usize {
     }
 }
 
+/// Has the store take up to `count` bytes out of the channel. 0: not in this way.
+fn give(entry: &Entry, channel: &mut Channel, offset: u64, count: usize) -> Result<usize, Broken> {
+    let held = channel.held();
+    let taken = guarded(|| {
+        let node = entry.opened()?.writable()?;
+        Ok(node.write_by_kernel(offset, count, &mut |file| channel.give(file, offset, count)))
+    });
+    let gone = held - channel.held();
+    // A store that has failed after the bytes were gone cannot be asked again: the client has to.
+    if taken.unwrap_or(0) == gone { Ok(gone) } else { Err(Broken) }
+}
+
 impl Receiver<'_> {
     /// Does a `Twrite` that is larger than [`super::STREAM_BYTES`].
     pub(super) fn large_write(&mut self, header: &Header) -> Result<(), Broken> {
@@ -139,8 +151,10 @@ impl Receiver<'_> {
         offset: u64,
         left: usize,
     ) -> Result<usize, Broken> {
-        let lent = guarded(|| Ok(entry.opened()?.writable()?.as_fd()));
-        let Some(file) = lent.ok().flatten() else { return Ok(0) };
+        let takes = guarded(|| Ok(entry.opened()?.writable()?.takes_from_kernel()));
+        if !takes.unwrap_or(false) {
+            return Ok(0);
+        }
         self.flush_out()?;
         if self.channel.is_none() {
             self.channel = Channel::new();
@@ -155,7 +169,7 @@ impl Receiver<'_> {
             }
             let mut part = part_to_write(offset + done as u64, channel.held(), left - done);
             while part > 0 {
-                let given = channel.give(file, offset + done as u64, part);
+                let given = give(entry, channel, offset + done as u64, part)?;
                 if given == 0 {
                     self.input.fill_from(channel)?;
                     return Ok(done);

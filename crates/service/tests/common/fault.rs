@@ -38,8 +38,9 @@ impl Gate {
 /// One directory with files whose names say what they do:
 /// `panic` panics when read, `full` takes 100,000 bytes and no more, `slow` waits at the gate when
 /// synced, `far` waits at the gate when read. Each has the content `DATA`. For `full` the kernel is
-/// lent a descriptor, which cannot be written to. `made` and `breaks` are of a settled size, `MADE_SIZE`,
-/// and have `made_byte`s; `breaks` cannot be read beyond its middle, and admits it afterwards.
+/// lent a descriptor, which cannot be written to. `made`, `strewn` and `breaks` are of a settled size,
+/// `MADE_SIZE`, and have `made_byte`s; `strewn` is best read at once; `breaks` cannot be read beyond its
+/// middle, and admits it afterwards.
 pub struct FaultStore {
     pub gate: Arc<Gate>,
     /// Whether the store says that it may wait.
@@ -203,8 +204,12 @@ fn attributes(qid: Qid) -> Attributes {
 }
 
 impl OpenNode for FaultNode {
+    fn piece_bytes(&self) -> Option<usize> {
+        (self.name == "strewn").then_some(usize::MAX)
+    }
+
     fn settled_size(&self) -> Option<u64> {
-        let is_made = self.name == "made" || self.name == "breaks";
+        let is_made = ["made", "strewn", "breaks"].contains(&self.name.as_str());
         let has_broken = self.log.lock().unwrap().iter().any(|entry| entry == "break breaks");
         (is_made && !has_broken).then_some(MADE_SIZE)
     }
@@ -213,7 +218,7 @@ impl OpenNode for FaultNode {
         match self.name.as_str() {
             "panic" => panic!("asked to panic"),
             "far" => self.gate.pass(),
-            "made" | "breaks" => {
+            "made" | "strewn" | "breaks" => {
                 self.note("read");
                 let count = buffer.len().min(MADE_SIZE.saturating_sub(offset) as usize);
                 if self.name == "breaks" && offset + count as u64 > MADE_SIZE / 2 {
