@@ -50,6 +50,8 @@ pub struct Replay<'a> {
     here: Option<Here>,
     drained: u64,
     skipped: u64,
+    first_pending: Option<Sequence>,
+    names_pending: bool,
     failed: bool,
 }
 
@@ -81,7 +83,16 @@ impl Log {
             .map(|live| (live.segment.clone(), live.number, live.last.min(state.durable)))
             .collect();
         let segments = segments.into_iter();
-        Replay { log: self, segments, here: None, drained, skipped: 0, failed: false }
+        Replay {
+            log: self,
+            segments,
+            here: None,
+            drained,
+            skipped: 0,
+            first_pending: None,
+            names_pending: false,
+            failed: false,
+        }
     }
 }
 
@@ -90,6 +101,20 @@ impl Replay<'_> {
     #[must_use]
     pub fn skipped(&self) -> u64 {
         self.skipped
+    }
+
+    /// The first record passed over so far that may still come to count. Nothing from there on may be marked as
+    /// [drained](Log::drained).
+    #[must_use]
+    pub fn first_pending(&self) -> Option<Sequence> {
+        self.first_pending
+    }
+
+    /// Whether a record of the namespace was passed over so far that may still come to count. What comes behind it
+    /// may rely on it: a commit may have been made since it was passed.
+    #[must_use]
+    pub fn names_pending(&self) -> bool {
+        self.names_pending
     }
 
     fn step(&mut self) -> Result<Option<Replayed>> {
@@ -115,8 +140,13 @@ impl Replay<'_> {
             if header.sequence.0 <= self.drained {
                 continue;
             }
-            if self.log.state().rules.fate(&header) != Fate::Committed {
+            let fate = self.log.state().rules.fate(&header);
+            if fate != Fate::Committed {
                 self.skipped += 1;
+                if fate == Fate::Pending {
+                    self.first_pending.get_or_insert(header.sequence);
+                    self.names_pending |= header.namespace;
+                }
                 continue;
             }
             let Header { sequence, stream, file, member, .. } = header;
