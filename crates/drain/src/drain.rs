@@ -164,6 +164,8 @@ impl Drain {
         options: Options,
     ) -> Result<Self> {
         let journal = Journal::new(media)?;
+        // What a crash left uncommitted is void for ever once something is appended behind it.
+        log.commit(0, FileId::NONE)?;
         let at_mark = owner.bound();
         let bucket = Bucket::new(options.bytes_per_second);
         let progress = Arc::<Progress>::default();
@@ -271,15 +273,20 @@ impl Drain {
             if !memory.done.contains(sequence) {
                 self.progress.begin();
                 if let Dealt::TooLate = self.deal_with(&mut memory, item)? {
-                    return Ok(Step { drained: log.status().drained, records, more: true, pending: true });
+                    return Ok(Step {
+                        drained: log.status().drained,
+                        records,
+                        more: true,
+                        pending: true,
+                    });
                 }
                 memory.done.insert(sequence);
                 memory.is_marked = false;
                 records += 1;
             }
             seen = sequence;
-            let is_enough =
-                memory.planned_bytes >= self.options.step_bytes || records >= self.options.step_records;
+            let is_enough = memory.planned_bytes >= self.options.step_bytes
+                || records >= self.options.step_records;
             if is_enough && !memory.is_catching_up() {
                 complete = false;
                 break;
@@ -291,6 +298,8 @@ impl Drain {
         self.tell_what_is_left(&memory, complete, segments);
         self.remove(&mut memory)?;
         self.write(&mut memory, |_| true)?;
+        // What is written over before it is written was counted twice.
+        memory.planned_bytes = 0;
         memory.opened = 0;
         for (sequence, file, set) in std::mem::take(&mut memory.attributes) {
             if let Some(path) = memory.path_of(sequence, file)? {
@@ -319,7 +328,8 @@ impl Drain {
         let mut left = memory.planned_bytes;
         if !complete {
             let status = self.log.status();
-            let behind = status.live_segments.saturating_sub(u64::from(segment.saturating_sub(first)) + 1);
+            let behind =
+                status.live_segments.saturating_sub(u64::from(segment.saturating_sub(first)) + 1);
             left += behind * status.segment_bytes;
         }
         self.progress.update(|now| now.bytes_left = left);
@@ -447,7 +457,9 @@ impl Drain {
                 }
                 Change::Rename(from, to)
             }
-            Operation::Truncate { .. } | Operation::Attributes { .. } | Operation::Note { .. } => return Ok(()),
+            Operation::Truncate { .. } | Operation::Attributes { .. } | Operation::Note { .. } => {
+                return Ok(());
+            }
         };
         if sequence > memory.state.through {
             let replaced = match &change {
@@ -459,7 +471,8 @@ impl Drain {
             if !is_done {
                 self.progress.update(|now| now.names += 1);
             }
-            if let Some(file) = replaced.filter(|file| memory.state.names.path_of(*file).is_none()) {
+            if let Some(file) = replaced.filter(|file| memory.state.names.path_of(*file).is_none())
+            {
                 self.spare(memory, file);
             }
         }
@@ -476,7 +489,13 @@ impl Drain {
         }
     }
 
-    fn rename(&self, memory: &mut Memory, sequence: Sequence, from: &[u8], to: &[u8]) -> Result<()> {
+    fn rename(
+        &self,
+        memory: &mut Memory,
+        sequence: Sequence,
+        from: &[u8],
+        to: &[u8],
+    ) -> Result<()> {
         self.remove(memory)?;
         let identity = self.target.identity(from)?;
         let intended = memory.intents.get(sequence);
@@ -545,7 +564,9 @@ impl Drain {
         let Memory { state, plans, planned_bytes, .. } = memory;
         let mut works = Vec::new();
         for (file, plan) in plans.iter_mut() {
-            let Some(path) = state.names.path_of(*file).filter(|path| which(path)) else { continue };
+            let Some(path) = state.names.path_of(*file).filter(|path| which(path)) else {
+                continue;
+            };
             if plan.is_due() {
                 *planned_bytes = planned_bytes.saturating_sub(plan.bytes.bytes());
                 works.push(Work { path, plan });
@@ -642,7 +663,7 @@ impl Drain {
 impl Memory {
     /// Whether the target is further than the names: what is known to have been done comes first.
     fn is_catching_up(&self) -> bool {
-        self.intents.are_behind(Sequence(self.state.through.0 + 1))
+        self.intents.of.last().is_some_and(|(last, _)| *last > self.state.through)
     }
 
     /// A path of a record's file; `None` if it has lost its last.

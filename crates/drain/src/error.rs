@@ -33,7 +33,9 @@ pub enum Error {
         len: u64,
     },
     /// What is to be renamed, linked or changed is not in the target.
-    #[error("the target has no {path} to {operation} (record {sequence} of the log): put it back, or discard the log")]
+    #[error(
+        "the target has no {path} to {operation} (record {sequence} of the log): put it back, or discard the log"
+    )]
     Missing {
         /// What was to be done.
         operation: &'static str,
@@ -83,7 +85,9 @@ pub enum Error {
         file: FileId,
     },
     /// A record of the namespace came to count after later ones.
-    #[error("record {sequence} of the log changes names, but came to count after record {done} did")]
+    #[error(
+        "record {sequence} of the log changes names, but came to count after record {done} did"
+    )]
     OutOfOrder {
         /// The record.
         sequence: Sequence,
@@ -116,5 +120,9 @@ impl Error {
 
 /// A path of the log for messages.
 pub(crate) fn shown(path: &[u8]) -> String {
-    if path.is_empty() { "its top directory".to_owned() } else { String::from_utf8_lossy(path).into_owned() }
+    if path.is_empty() {
+        "its top directory".to_owned()
+    } else {
+        String::from_utf8_lossy(path).into_owned()
+    }
 }

@@ -148,7 +148,8 @@ fn take<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
 
 fn decode_state(mut from: &[u8]) -> Option<State> {
     let from = &mut from;
-    let mut state = State { through: Sequence(u64::from_le_bytes(take(from)?)), ..State::default() };
+    let mut state =
+        State { through: Sequence(u64::from_le_bytes(take(from)?)), ..State::default() };
     while !from.is_empty() {
         let file = FileId(u64::from_le_bytes(take(from)?));
         state.names.know(file);

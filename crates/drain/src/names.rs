@@ -44,7 +44,8 @@ impl Names {
         }
         self.unbind(to);
         let below = [from, b"/"].concat();
-        let within = self.by_path.range(below.clone()..).take_while(|(path, _)| path.starts_with(&below));
+        let within =
+            self.by_path.range(below.clone()..).take_while(|(path, _)| path.starts_with(&below));
         let mut moved: Vec<(Vec<u8>, FileId)> =
             within.map(|(path, file)| (path.clone(), *file)).collect();
         moved.extend(self.at(from).map(|file| (from.to_vec(), file)));
@@ -77,7 +78,8 @@ impl Names {
 
     /// All files with their paths, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FileId, &[Vec<u8>])> {
-        let mut files: Vec<_> = self.by_file.iter().map(|(file, paths)| (*file, &paths[..])).collect();
+        let mut files: Vec<_> =
+            self.by_file.iter().map(|(file, paths)| (*file, &paths[..])).collect();
         files.sort_unstable_by_key(|(file, _)| *file);
         files.into_iter()
     }

@@ -46,7 +46,8 @@ impl Stop {
             if left.is_zero() {
                 return;
             }
-            woken = self.changed.wait_timeout(woken, left).unwrap_or_else(PoisonError::into_inner).0;
+            woken =
+                self.changed.wait_timeout(woken, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         *woken = false;
     }

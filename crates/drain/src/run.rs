@@ -67,7 +67,8 @@ impl Drain {
                     // To look through many records that do not count yet takes its time.
                     stop.wait(LOOK_EVERY.max(begun.elapsed() * 5));
                     // Without new records there is nothing new to count.
-                    while !stop.is_stopped() && self.log().status().durable == last && !step.pending {
+                    while !stop.is_stopped() && self.log().status().durable == last && !step.pending
+                    {
                         stop.wait(LOOK_EVERY);
                     }
                 }

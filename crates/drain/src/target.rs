@@ -67,7 +67,8 @@ impl Target {
     /// What is at a path; `None` if there is nothing.
     pub(crate) fn find(&self, path: &[u8]) -> Result<Option<Arc<dyn Node>>> {
         let root = self.root()?;
-        let names: Vec<&[u8]> = path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
+        let names: Vec<&[u8]> =
+            path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
         match root.walk(&names) {
             Ok(walk) => Ok(walk.end),
             Err(error) if matches!(error.to_errno(), Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
@@ -81,7 +82,11 @@ impl Target {
     }
 
     /// The directory that a path is in, and the name there.
-    fn directory<'a>(&self, operation: &'static str, path: &'a [u8]) -> Result<(Arc<dyn Node>, &'a [u8])> {
+    fn directory<'a>(
+        &self,
+        operation: &'static str,
+        path: &'a [u8],
+    ) -> Result<(Arc<dyn Node>, &'a [u8])> {
         let (parent, name) = split(path);
         let mut last = lock(&self.last);
         if let Some((_, node)) = last.as_ref().filter(|(known, _)| known == parent) {
@@ -120,7 +125,11 @@ impl Target {
         match node.open(OpenFlags::WRITE_ONLY) {
             Err(refused) if refused.to_errno() == Errno::EACCES => {
                 let mode = node.attributes().map_err(error())?.mode & p9::mode::PERMISSIONS;
-                let with = |mode| SetAttributes { valid: SetattrMask::MODE, mode, ..SetAttributes::default() };
+                let with = |mode| SetAttributes {
+                    valid: SetattrMask::MODE,
+                    mode,
+                    ..SetAttributes::default()
+                };
                 // Who owns the file may do so; whoever else gets the same answer once more.
                 if node.set_attributes(&with(mode | 0o200)).is_err() {
                     return Err(error()(refused));
@@ -139,7 +148,9 @@ impl Target {
         match dir.make_directory(name, mode) {
             Ok(_) => Ok(()),
             Err(error) if error.to_errno() == Errno::EEXIST => {
-                self.expect(path, "a directory", sequence, |node| Ok(node.qid().kind == QidType::DIR))
+                self.expect(path, "a directory", sequence, |node| {
+                    Ok(node.qid().kind == QidType::DIR)
+                })
             }
             Err(error) => Err(at("mkdir", path)(error)),
         }
@@ -169,7 +180,11 @@ impl Target {
         is: impl FnOnce(&dyn Node) -> Result<bool>,
     ) -> Result<()> {
         let is_so = self.find(path)?.map(|node| is(&*node)).transpose()?;
-        if is_so == Some(true) { Ok(()) } else { Err(Error::InTheWay { path: shown(path), what, sequence }) }
+        if is_so == Some(true) {
+            Ok(())
+        } else {
+            Err(Error::InTheWay { path: shown(path), what, sequence })
+        }
     }
 
     /// Makes `path` another name of `existing`, unless it is.
@@ -215,7 +230,12 @@ impl Target {
         }
     }
 
-    pub(crate) fn set_attributes(&self, path: &[u8], set: &Attributes, sequence: Sequence) -> Result<()> {
+    pub(crate) fn set_attributes(
+        &self,
+        path: &[u8],
+        set: &Attributes,
+        sequence: Sequence,
+    ) -> Result<()> {
         let operation = "set attributes of";
         let missing = || Error::Missing { operation, path: shown(path), sequence };
         let node = self.find(path)?.ok_or_else(missing)?;
@@ -261,6 +281,9 @@ pub(crate) fn attributes(set: &Attributes) -> SetAttributes {
 
 /// Gives an open file a size.
 pub(crate) fn resize(open: &dyn OpenNode, size: u64) -> store::Result<()> {
-    open.set_attributes(&SetAttributes { valid: SetattrMask::SIZE, size, ..SetAttributes::default() })
+    open.set_attributes(&SetAttributes {
+        valid: SetattrMask::SIZE,
+        size,
+        ..SetAttributes::default()
+    })
 }
-

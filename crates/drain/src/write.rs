@@ -191,11 +191,18 @@ mod tests {
         plan.write(Sequence(1), ByteRange::at(0, 10), at(0));
         plan.write(Sequence(2), ByteRange::at(10, 2 * WRITE_BYTES), at(100));
         plan.write(Sequence(3), ByteRange::at(100 << 20, 5), at(50));
-        let parts: Vec<_> =
-            parts_of(0, &plan).into_iter().map(|part| (part.offset, part.len, part.pieces.len())).collect();
+        let parts: Vec<_> = parts_of(0, &plan)
+            .into_iter()
+            .map(|part| (part.offset, part.len, part.pieces.len()))
+            .collect();
         assert_eq!(
             parts,
-            [(0, WRITE_BYTES, 2), (WRITE_BYTES, WRITE_BYTES, 1), (2 * WRITE_BYTES, 10, 1), (100 << 20, 5, 1)]
+            [
+                (0, WRITE_BYTES, 2),
+                (WRITE_BYTES, WRITE_BYTES, 1),
+                (2 * WRITE_BYTES, 10, 1),
+                (100 << 20, 5, 1)
+            ]
         );
     }
 }

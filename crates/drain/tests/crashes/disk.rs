@@ -39,7 +39,14 @@ impl Media for Disk {
     }
 
     fn segments(&self) -> io::Result<Vec<String>> {
-        Ok(self.files.lock().unwrap().keys().filter(|name| name.ends_with(".seg")).cloned().collect())
+        Ok(self
+            .files
+            .lock()
+            .unwrap()
+            .keys()
+            .filter(|name| name.ends_with(".seg"))
+            .cloned()
+            .collect())
     }
 
     fn create(&self, name: &str) -> io::Result<Box<dyn MediaFile>> {

@@ -18,7 +18,7 @@ pub(crate) enum Effect {
 #[derive(Debug)]
 pub(crate) struct Fault {
     pub(crate) calls: AtomicU64,
-    pub(crate) at: u64,
+    pub(crate) at: AtomicU64,
     pub(crate) effect: Effect,
 }
 
@@ -30,10 +30,11 @@ impl Fault {
     /// Does `call`, unless this is the one that fails without effect or one behind it.
     fn pass<T>(&self, call: impl FnOnce(Effect) -> Result<T>) -> Result<T> {
         let count = self.calls.fetch_add(1, Ordering::SeqCst);
-        if count < self.at {
+        let at = self.at.load(Ordering::SeqCst);
+        if count < at {
             return call(Effect::Whole);
         }
-        if count == self.at && self.effect != Effect::None {
+        if count == at && self.effect != Effect::None {
             call(self.effect)?;
         }
         Err(Self::error())
@@ -98,7 +99,12 @@ impl Node for FaultyNode {
         self.fault.pass(|_| Ok(open(self.inner.open(flags)?, &self.fault)))
     }
 
-    fn create(&self, name: &[u8], flags: OpenFlags, mode: u32) -> Result<(Arc<dyn Node>, Arc<dyn OpenNode>)> {
+    fn create(
+        &self,
+        name: &[u8],
+        flags: OpenFlags,
+        mode: u32,
+    ) -> Result<(Arc<dyn Node>, Arc<dyn OpenNode>)> {
         self.fault.pass(|_| {
             let (made, opened) = self.inner.create(name, flags, mode)?;
             Ok((node(made, &self.fault), open(opened, &self.fault)))
@@ -153,7 +159,11 @@ impl OpenNode for FaultyOpen {
         })
     }
 
-    fn read_directory(&self, cookie: u64, take: &mut dyn FnMut(DirEntry<'_>) -> bool) -> Result<()> {
+    fn read_directory(
+        &self,
+        cookie: u64,
+        take: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<()> {
         self.fault.pass(|_| self.inner.read_directory(cookie, take))
     }
 
@@ -173,7 +183,11 @@ impl OpenNode for FaultyOpen {
         self.inner.lock(owner, range)
     }
 
-    fn lock_in_the_way(&self, owner: &LockOwner, range: LockRange) -> Result<Option<(LockOwner, LockRange)>> {
+    fn lock_in_the_way(
+        &self,
+        owner: &LockOwner,
+        range: LockRange,
+    ) -> Result<Option<(LockOwner, LockRange)>> {
         self.inner.lock_in_the_way(owner, range)
     }
 }

@@ -16,7 +16,8 @@ use drain::{Bound, Drain, Kept, Options, Owner};
 use faulty::{Effect, Fault, FaultyStore};
 use hostlog::media::Media;
 use hostlog::{
-    Attributes, Change, Description, FileId, Group, Log, Member, Operation, Prepare, Sequence, Write,
+    Attributes, Change, Description, FileId, Group, Log, Member, Operation, Prepare, Sequence,
+    Write,
 };
 use model::{Model, Name, Record, Said, tree};
 use p9::OpenFlags;
@@ -169,7 +170,12 @@ impl World {
     }
 
     fn names(&self, which: impl Fn(&Name) -> bool) -> Vec<String> {
-        self.live.names.iter().filter(|(_, name)| which(name)).map(|(path, _)| path.clone()).collect()
+        self.live
+            .names
+            .iter()
+            .filter(|(_, name)| which(name))
+            .map(|(path, _)| path.clone())
+            .collect()
     }
 
     fn new_path(&mut self) -> String {
@@ -178,12 +184,18 @@ impl World {
         let dir = self.random.pick(&dirs).unwrap();
         self.next_name += 1;
         // Names come again, so that what is behind them changes.
-        let name = self.random.below(self.next_name.min(12));
+        let name = self.random.below(self.next_name.min(12) + self.names(|_| true).len() as u64);
         let path = if dir.is_empty() { format!("n{name}") } else { format!("{dir}/n{name}") };
         if self.live.names.contains_key(&path) { self.new_path() } else { path }
     }
 
-    fn change(&mut self, file: FileId, member: Option<Member>, namespace: bool, operation: Operation) {
+    fn change(
+        &mut self,
+        file: FileId,
+        member: Option<Member>,
+        namespace: bool,
+        operation: Operation,
+    ) {
         let change = Change { stream: 1, file, member, namespace };
         let sequence = self.log().change(&change, &operation).unwrap();
         self.record(sequence, file, member, Said::Operation(operation), namespace);
@@ -240,7 +252,12 @@ impl World {
                 if let Some(existing) = self.random.pick(&files) {
                     self.named(&existing);
                     let path = self.new_path().into();
-                    self.change(FileId::NONE, None, true, Operation::Link { existing: existing.into(), path });
+                    self.change(
+                        FileId::NONE,
+                        None,
+                        true,
+                        Operation::Link { existing: existing.into(), path },
+                    );
                 }
             }
             8..=9 => {
@@ -256,7 +273,8 @@ impl World {
                 let empty = |path: &String, names: &[String]| {
                     !names.iter().any(|other| other.starts_with(&format!("{path}/")))
                 };
-                let (dirs, all) = (self.names(|name| *name == Name::Directory), self.names(|_| true));
+                let (dirs, all) =
+                    (self.names(|name| *name == Name::Directory), self.names(|_| true));
                 let dirs: Vec<String> = dirs.into_iter().filter(|path| empty(path, &all)).collect();
                 if let Some(path) = self.random.pick(&dirs) {
                     self.change(FileId::NONE, None, true, Operation::Rmdir { path: path.into() });
@@ -315,11 +333,18 @@ impl World {
         let len = 1 + self.random.below(400);
         let bytes: Vec<u8> = (0..len).map(|_| self.random.next() as u8).collect();
         let member = self.member(file);
-        let placed = self.log().write(&Write { stream: 1, file, member, offset, bytes: &bytes }).unwrap();
+        let placed =
+            self.log().write(&Write { stream: 1, file, member, offset, bytes: &bytes }).unwrap();
         let mut rest = &bytes[..];
         for piece in placed.iter() {
             let (here, behind) = rest.split_at(piece.len as usize);
-            self.record(piece.sequence, file, member, Said::Data(piece.offset, here.to_vec()), false);
+            self.record(
+                piece.sequence,
+                file,
+                member,
+                Said::Data(piece.offset, here.to_vec()),
+                false,
+            );
             rest = behind;
         }
         assert!(rest.is_empty());
@@ -389,7 +414,8 @@ impl World {
         let target = Arc::new(FaultyStore { inner: target, fault: Arc::clone(fault) });
         let owner = Arc::new(Holder { bound: self.bound.clone(), held: Arc::clone(&self.held) });
         // One thread, so that the same seed makes the same calls.
-        let options = Options { threads: 1, step_bytes: 3000, step_records: 40, ..Options::default() };
+        let options =
+            Options { threads: 1, step_bytes: 3000, step_records: 40, ..Options::default() };
         let media: Arc<dyn Media> = self.disk.clone();
         Drain::new(self.log(), media, target, owner, options).unwrap()
     }
@@ -432,7 +458,7 @@ impl World {
 }
 
 fn fault(at: u64, effect: Effect) -> Arc<Fault> {
-    Arc::new(Fault { calls: AtomicU64::new(0), at, effect })
+    Arc::new(Fault { calls: AtomicU64::new(0), at: AtomicU64::new(at), effect })
 }
 
 fn effect(random: &mut Random) -> Effect {
@@ -482,7 +508,11 @@ fn run(seed: u64) {
     let calls = healthy.calls.load(Ordering::SeqCst);
     let last = world.log().status().last;
     assert_eq!(drain.step().unwrap().records, 0);
-    assert_eq!(world.log().status().last, last, "a step without work writes to the log; DRAIN_SEED={seed}");
+    assert_eq!(
+        world.log().status().last,
+        last,
+        "a step without work writes to the log; DRAIN_SEED={seed}"
+    );
     assert_eq!(healthy.calls.load(Ordering::SeqCst), calls);
 }
 
@@ -544,26 +574,20 @@ fn a_target_that_fails_and_comes_back_gets_everything() {
         let (at, how) = (world.random.below(150), effect(&mut world.random));
         let fault = fault(at, how);
         let mut drain = world.drain(&fault);
-        let mut failed = false;
-        for _ in 0..1000 {
+        for count in 0.. {
+            assert!(count < 10_000, "seed {seed}: the drain does not end");
             match drain.step() {
                 Ok(step) if !step.more && step.records == 0 => break,
                 Ok(_) => {}
                 Err(error) => {
-                    assert!(error.is_retryable(), "{error:?}");
-                    failed = true;
-                    // It is there again: only the one call has failed.
-                    fault.calls.store(0, Ordering::SeqCst);
-                }
-            }
-            if failed {
-                fault.calls.store(0, Ordering::SeqCst);
-                // No call of another step comes so far that it fails again.
-                if fault.calls.load(Ordering::SeqCst) < at {
-                    continue;
+                    let is_first = fault.at.load(Ordering::SeqCst) == at;
+                    assert!(error.is_retryable() && is_first, "seed {seed}: {error:?}");
+                    fault.at.store(u64::MAX, Ordering::SeqCst);
                 }
             }
         }
+        let counting = world.expected().tree();
+        assert_eq!(tree(&*world.target), counting, "seed {seed}");
         drop(drain);
         world.restart();
         finish(&mut world.drain(&self::fault(u64::MAX, Effect::None)), seed);

@@ -85,18 +85,26 @@ impl Model {
             }
             Operation::Rename { from, to, .. } => {
                 let (from, to) = (text(from), text(to));
-                if self.names.get(&from) == self.names.get(&to) && matches!(self.names[&from], Name::File(_)) {
+                if self.names.get(&from) == self.names.get(&to)
+                    && matches!(self.names[&from], Name::File(_))
+                {
                     return;
                 }
                 let below = format!("{from}/");
-                let moved: Vec<String> =
-                    self.names.keys().filter(|path| **path == from || path.starts_with(&below)).cloned().collect();
+                let moved: Vec<String> = self
+                    .names
+                    .keys()
+                    .filter(|path| **path == from || path.starts_with(&below))
+                    .cloned()
+                    .collect();
                 for path in moved {
                     let name = self.names.remove(&path).unwrap();
                     self.names.insert(format!("{to}{}", &path[from.len()..]), name);
                 }
             }
-            Operation::Truncate { size } => self.contents.entry(file).or_default().resize(*size as usize, 0),
+            Operation::Truncate { size } => {
+                self.contents.entry(file).or_default().resize(*size as usize, 0)
+            }
             Operation::Bind { .. } | Operation::Attributes { .. } | Operation::Note { .. } => {}
         }
     }
