@@ -7,6 +7,7 @@ use address::config::SieveMethod;
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 pub(crate) mod layout;
+pub(crate) mod log;
 pub(crate) mod sieve;
 
 /// Files of unmodified programs, wherever they live.
@@ -67,7 +68,7 @@ pub(crate) struct ClientFlags {
     pub(crate) reconnect_seconds: Option<u32>,
 }
 
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     address::parse_size_bytes(text).map_err(|error| error.to_string())
 }
 
@@ -100,6 +101,8 @@ pub(crate) enum Command {
     Sieve(sieve::Sieve),
     #[command(subcommand)]
     Layout(layout::Layout),
+    #[command(subcommand)]
+    Log(log::Log),
     Doctor(Doctor),
     Completions(Completions),
     Man(Man),
@@ -120,6 +123,7 @@ Examples:
   sluice run -- sha256sum scdc+tcp://localhost/data/big.h5
   sluice run --map /far=scdc+tcp://localhost/data -- python3 analyse.py /far/in.npy
   sluice run --store tmp=/scratch/me -- ./app scdc:///tmp/out
+  sluice run --log /nvme/log --to /shared/out -- ./solver /shared/out/result
   mpirun -n 1 sluice serve --listen mpi:io data=/srv : -n 4 sluice run -- ./solver scdc+mpi://io/data/in.nc
 
 Exit status:
@@ -146,6 +150,8 @@ pub(crate) struct Run {
     /// MPI programs of one job that give the same NAME share one MPI_COMM_WORLD; the services' ranks are in none
     #[arg(long, value_name = "NAME", hide_short_help = true)]
     pub(crate) mpi_world: Option<String>,
+    #[command(flatten)]
+    pub(crate) log: log::Through,
     /// The program and its arguments; options behind its name are its own
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM",
           value_hint = ValueHint::CommandWithArguments)]

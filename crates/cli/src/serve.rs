@@ -154,7 +154,7 @@ fn listens(args: &Serve, in_force: &InForce) -> Result<Vec<Endpoint>> {
     Ok(endpoints)
 }
 
-fn listen(endpoint: &Endpoint) -> Result<Listen> {
+pub(crate) fn listen(endpoint: &Endpoint) -> Result<Listen> {
     match client::Place::of(endpoint) {
         Some(client::Place::Unix(path)) => {
             if matches!(endpoint, Endpoint::Unix(SocketName::Named(_))) {
@@ -193,7 +193,7 @@ fn private_directory(dir: &Path) -> Result<()> {
 }
 
 /// The URI under which clients reach an address.
-fn uri(address: &Address) -> Uri {
+pub(crate) fn uri(address: &Address) -> Uri {
     let endpoint = match address {
         Address::Unix(path) => Endpoint::Unix(SocketName::Path(path.clone())),
         Address::Tcp(address) => {

@@ -94,6 +94,13 @@ pub enum Error {
         /// Changes of names up to here are done.
         done: Sequence,
     },
+    /// The owner of the log does not want what is drained to be given away.
+    #[error("what is drained cannot leave the log")]
+    Owner {
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// It was asked to stop.
     #[error("the drain was stopped")]
     Stopped,
@@ -109,6 +116,8 @@ impl Error {
             | Error::Missing { .. }
             | Error::InTheWay { .. } => true,
             Error::Log(source) => source.is_retryable(),
+            // A file of the target may have been taken away for a moment.
+            Error::Owner { .. } => true,
             Error::Journal { .. }
             | Error::JournalDamaged { .. }
             | Error::UnknownFile { .. }
