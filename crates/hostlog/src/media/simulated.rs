@@ -10,6 +10,8 @@ use std::io::{self, IoSlice};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rustix::io::Errno;
+
 use super::{Media, MediaFile};
 
 /// What a disk writes as a whole or not at all.
@@ -305,7 +307,7 @@ impl Inner {
             return Err(power_failed());
         }
         if self.read_only {
-            return Err(io::ErrorKind::ReadOnlyFilesystem.into());
+            return Err(Errno::ROFS.into());
         }
         self.calls += 1;
         self.dead = self.fuse.is_some_and(|fuse| self.calls >= fuse);
@@ -442,7 +444,7 @@ impl MediaFile for SimulatedFile {
             node.pending.push((offset, bytes));
             match (failing, full) {
                 (true, _) => Err(power_failed()),
-                (false, true) => Err(io::ErrorKind::StorageFull.into()),
+                (false, true) => Err(Errno::NOSPC.into()),
                 (false, false) => Ok(()),
             }
         })
@@ -487,7 +489,7 @@ impl MediaFile for SimulatedFile {
                 Syncs::Fail | Syncs::FailOnce => {
                     // The pages count as clean from here on, and are not on the disk.
                     node.pending.clear();
-                    Err(io::Error::from_raw_os_error(rustix::io::Errno::IO.raw_os_error()))
+                    Err(Errno::IO.into())
                 }
             }
         })
