@@ -285,6 +285,8 @@ fn empty_state() -> State {
         files: 0,
         decisions: VecDeque::new(),
         rules: Rules::new(),
+        disk_full: false,
+        waiting: 0,
     }
 }
 
