@@ -34,7 +34,7 @@ fn append(log: &Log, bytes: &[u8]) {
 }
 
 fn compare(root: &std::path::Path, log: &Log, len: usize, rounds: usize) {
-    let bytes: Vec<u8> = (0..len).map(|i| (i * 31 >> 3) as u8).collect();
+    let bytes: Vec<u8> = (0..len).map(|i| ((i * 31) >> 3) as u8).collect();
     let written = root.join("written");
     let mut file = File::create(&written).expect("a file");
     for _ in 0..rounds {

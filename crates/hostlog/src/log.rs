@@ -162,7 +162,7 @@ impl Log {
         let state = self.state();
         Status {
             description: self.manifest.description.clone(),
-            last: Sequence(state.next - 1),
+            last: Sequence(state.restart.unwrap_or(state.next - 1)),
             durable: Sequence(state.durable),
             drained: Sequence(state.drained),
             live_segments: state.live.len() as u64,

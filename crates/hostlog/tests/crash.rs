@@ -33,6 +33,8 @@ struct Run {
     next_id: u64,
     epochs: [u32; 2],
     lying: bool,
+    /// Whether one sync was made to fail.
+    failing: bool,
     /// The last record before the call in flight.
     last: u64,
     opened: u64,
@@ -62,6 +64,7 @@ impl Run {
             next_id: 1,
             epochs: [1; 2],
             lying: false,
+            failing: false,
             last: 0,
             opened: 0,
         }
@@ -169,8 +172,8 @@ impl Run {
     fn work(&mut self, log: &Log) -> Result<Option<Effect>, String> {
         // What the first record brings with it comes first, so that each further call appends one record.
         match log.begin_commit(1, FileId::NONE) {
-            Err(error) if !self.disk.is_dead() => return Err(format!("the first record: {error}")),
-            Err(_) => return Ok(None),
+            Err(_) if self.disk.is_dead() || self.failing => return Ok(None),
+            Err(error) => return Err(format!("the first record: {error}")),
             Ok(_) => {}
         }
         for _ in 0..self.dice.below(60) {
@@ -191,6 +194,7 @@ impl Run {
                     }
                 }
                 Err(_) if self.disk.is_dead() => return Ok(effect),
+                Err(Error::Failed { .. }) if self.failing => return Ok(effect),
                 Err(Error::Full { .. }) => {}
                 Err(error) => return Err(format!("{effect:?}: {error}")),
             }
@@ -286,10 +290,22 @@ impl Run {
             if !self.dice.one_in(4) {
                 self.disk.fail_power_after(1 + self.dice.below(120));
             }
+            self.failing = !self.lying && self.dice.one_in(6);
+            if self.failing {
+                self.disk.set_syncs(Syncs::FailOnce);
+            }
             let in_flight = self.work(&log)?;
+            let failed = log.status().failed;
+            if !self.lying {
+                self.disk.set_syncs(Syncs::Work);
+            }
             if self.disk.is_dead() {
                 drop(log);
                 self.disk.crash();
+            } else if failed {
+                // The system goes on, and shows what is not on the disk.
+                drop(log);
+                self.disk.kill();
             } else if self.dice.one_in(3) {
                 let closed = log.close();
                 check(self.disk.is_dead() || closed.is_ok(), || format!("close: {closed:?}"))?;
@@ -321,7 +337,7 @@ fn number(name: &str) -> Option<u64> {
 fn after_a_crash_it_is_what_the_last_commit_left_or_the_one_in_flight() {
     let seeds = match number("HOSTLOG_SEED") {
         Some(seed) => seed..seed + 1,
-        None => 0..number("HOSTLOG_HISTORIES").unwrap_or(3000),
+        None => 0..number("HOSTLOG_HISTORIES").unwrap_or(1500),
     };
     let mut opened = 0;
     for seed in seeds {
