@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use hostlog::{FileId, Operation, Sequence};
-use p9::{Errno, mode};
+use p9::{Errno, QidType, mode};
 
 use crate::content::Content;
 use crate::error::{Tried, refuse};
@@ -24,6 +24,14 @@ impl New<'_> {
             New::File { mode } => Operation::Create { path, mode },
             New::Directory { mode } => Operation::Mkdir { path, mode },
             New::Symlink { target } => Operation::Symlink { path, target: target.to_vec() },
+        }
+    }
+
+    fn kind(&self) -> QidType {
+        match self {
+            New::File { .. } => QidType::empty(),
+            New::Directory { .. } => QidType::DIR,
+            New::Symlink { .. } => QidType::SYMLINK,
         }
     }
 
@@ -81,7 +89,7 @@ impl Tree {
         }
         self.check_change(operation, dir)?;
         let path = self.place_path(operation, dir, name)?;
-        let file = self.new_file(true);
+        let file = self.new_file(new.kind(), true);
         let since = self.record(operation, stream, Some(file), &new.operation(path))?;
         // A set-group-ID directory gives its group to what is made in it, and to directories the bit
         // too (inode(7)).

@@ -77,10 +77,32 @@ pub(crate) struct Inode {
 /// smaller, and the marks of other devices in the upper 16 bits are odd (`store::fs`).
 const MADE_HERE: u64 = 0x8000 << 48;
 
-/// File ids of what the log has made are odd, those of what the target had are even, so that after a
-/// restart both are told by the numbers that clients know.
+/// The distance of file ids: their low bits say what they are of, so that after a restart everything is
+/// what it was, and has the number that clients know, before anybody has looked for it in the target.
+pub(crate) const FILE_ID_STEP: u64 = 8;
+
+/// The low bits of the id of something, which the log has made or which the target had.
+pub(crate) fn marks(kind: QidType, made_here: bool) -> u64 {
+    let kind = match kind {
+        QidType::DIR => 2,
+        QidType::SYMLINK => 4,
+        _ => 0,
+    };
+    kind | u64::from(made_here)
+}
+
+/// Whether the log has made it.
 pub(crate) fn is_made_here(file: FileId) -> bool {
     file.0 & 1 == 1
+}
+
+/// What it is.
+pub(crate) fn kind_of(file: FileId) -> QidType {
+    match file.0 & 6 {
+        2 => QidType::DIR,
+        4 => QidType::SYMLINK,
+        _ => QidType::empty(),
+    }
 }
 
 impl Inode {
@@ -128,8 +150,8 @@ impl Inode {
     }
 
     /// A file that the log has made in an earlier life, and that is in the target by now.
-    pub(crate) fn drained(file: FileId, kind: QidType) -> Self {
-        let inode = Self::unknown(kind);
+    pub(crate) fn drained(file: FileId) -> Self {
+        let inode = Self::unknown(kind_of(file));
         inode.set_file_id(file);
         inode.set_number(MADE_HERE | file.0);
         inode

@@ -38,4 +38,4 @@ pub use drained::{Find, Kept};
 pub use error::{Error, Result};
 pub use groups::GroupStatus;
 pub use settle::settle;
-pub use state::{Bound, IDENTITY_TAG, State, identity, parse_identity};
+pub use state::{Bound, IDENTITY_TAG, State};

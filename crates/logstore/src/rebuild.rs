@@ -10,23 +10,23 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hostlog::{FileId, Operation, Replayed, Sequence, What};
-use p9::{Qid, QidType, mode};
+use p9::{QidType, mode};
 use store::Node;
 
 use crate::changes::retire;
 use crate::content::{Content, Edit};
 use crate::error::{Error, Result};
-use crate::inode::{Base, Body, Inode, Meta, is_made_here};
+use crate::inode::{Base, Body, Inode, Meta, is_made_here, kind_of};
 use crate::names::{Entry, Place, Slot};
 use crate::node::apply_attributes;
-use crate::state::{Bound, IDENTITY_TAG, parse_identity};
+use crate::state::{Bound, IDENTITY_TAG};
 use crate::tree::{Tree, guard, regular, writing};
 
 /// An inode of which the target has something.
 struct Expected {
     inode: Arc<Inode>,
     /// What it is, if that was said.
-    qid: Option<Qid>,
+    identity: Option<u64>,
     /// Where it may be; for one that nothing was said of, where it was first seen.
     paths: Vec<Vec<u8>>,
     first: Place,
@@ -62,7 +62,7 @@ impl Tree {
             entries: Vec::new(),
         };
         for bound in known {
-            rebuild.bind(bound.file, &bound.path, bound.qid, Sequence(0));
+            rebuild.bind(bound.file, &bound.path, bound.identity, Sequence(0));
         }
         for record in self.log.replay() {
             rebuild.replay(record.map_err(Error::log("replaying"))?);
@@ -106,19 +106,25 @@ impl Rebuild<'_> {
         dir: &Arc<Inode>,
         name: &[u8],
         inode: Inode,
-        qid: Option<Qid>,
+        identity: Option<u64>,
     ) -> Arc<Inode> {
         let inode = Arc::new(inode);
-        self.expect(&inode, dir, name, qid);
+        self.expect(&inode, dir, name, identity);
         self.show(dir, name, &inode);
         inode
     }
 
-    fn expect(&mut self, inode: &Arc<Inode>, dir: &Arc<Inode>, name: &[u8], qid: Option<Qid>) {
+    fn expect(
+        &mut self,
+        inode: &Arc<Inode>,
+        dir: &Arc<Inode>,
+        name: &[u8],
+        identity: Option<u64>,
+    ) {
         let first = Place { dir: Arc::clone(dir), name: name.to_vec() };
         let paths = self.tree.path_of(&first).into_iter().collect();
         self.order.push(address(inode));
-        let expected = Expected { inode: Arc::clone(inode), qid, paths, first };
+        let expected = Expected { inode: Arc::clone(inode), identity, paths, first };
         self.expected.insert(address(inode), expected);
     }
 
@@ -131,7 +137,7 @@ impl Rebuild<'_> {
     }
 
     /// A file of the target has a number.
-    fn bind(&mut self, file: FileId, path: &[u8], qid: Qid, since: Sequence) {
+    fn bind(&mut self, file: FileId, path: &[u8], identity: u64, since: Sequence) {
         if path.is_empty() {
             let root = Arc::clone(&self.tree.root.inode);
             root.set_file_id(file);
@@ -149,21 +155,21 @@ impl Rebuild<'_> {
             return;
         }
         let here = self.find(&dir, name).map(|entry| Arc::clone(&entry.inode));
-        let here = here.filter(|inode| inode.file_id().is_none() && inode.kind() == kind(qid));
+        let here = here.filter(|inode| inode.file_id().is_none() && inode.kind() == kind_of(file));
         let inode = match here {
             Some(inode) => {
                 if let Some(expected) = self.expected.get_mut(&address(&inode)) {
-                    expected.qid = Some(qid);
+                    expected.identity = Some(identity);
                 }
                 inode
             }
             None if is_made_here(file) => {
-                self.plant(&dir, name, Inode::drained(file, kind(qid)), Some(qid))
+                self.plant(&dir, name, Inode::drained(file), Some(identity))
             }
-            None => self.plant(&dir, name, Inode::unknown(kind(qid)), Some(qid)),
+            None => self.plant(&dir, name, Inode::unknown(kind_of(file)), Some(identity)),
         };
         inode.set_file_id(file);
-        inode.set_number(qid.path);
+        inode.set_number(identity);
         inode.touched_by(since);
         self.tree.know(&inode);
         self.files.insert(file, inode);
@@ -181,8 +187,8 @@ impl Rebuild<'_> {
             Operation::Bind { path } => self.binding = Some((file, path)),
             Operation::Note { tag: IDENTITY_TAG, bytes } => {
                 let binding = self.binding.take().filter(|(bound, _)| *bound == file);
-                if let (Some((file, path)), Some(qid)) = (binding, parse_identity(&bytes)) {
-                    self.bind(file, &path, qid, sequence);
+                if let (Some((file, path)), Some(identity)) = (binding, bytes.first_chunk()) {
+                    self.bind(file, &path, u64::from_le_bytes(*identity), sequence);
                 }
             }
             Operation::Note { .. } => {}
@@ -335,16 +341,16 @@ impl Rebuild<'_> {
     }
 
     fn resolve_one(&self, expected: &Expected) -> Result<()> {
-        let Expected { inode, qid, paths, first } = expected;
+        let Expected { inode, identity, paths, first } = expected;
         if !matches!(inode.base(), Base::Unknown) {
             return Ok(());
         }
         let mut node = None;
-        match qid {
-            Some(qid) => {
+        match identity {
+            Some(identity) => {
                 for path in paths.iter().rev() {
                     let here = self.walk(path)?;
-                    node = here.filter(|node| node.qid().path == qid.path);
+                    node = here.filter(|node| node.qid().path == *identity);
                     if node.is_some() {
                         break;
                     }
@@ -354,7 +360,7 @@ impl Rebuild<'_> {
             None => {
                 if let Base::Node(dir) = first.dir.base() {
                     node = found(dir.walk(&[&first.name]))?;
-                    node = node.filter(|node| kind(node.qid()) == inode.kind());
+                    node = node.filter(|node| node.qid().kind == inode.kind());
                 }
             }
         }
@@ -430,10 +436,6 @@ fn inode_path(inode: &Inode) -> u64 {
         Base::Node(node) => node.qid().path,
         Base::None | Base::Unknown | Base::Lost => 0,
     }
-}
-
-fn kind(qid: Qid) -> QidType {
-    qid.kind & (QidType::DIR | QidType::SYMLINK)
 }
 
 /// The end of a walk, if there is something.

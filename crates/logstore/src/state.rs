@@ -1,9 +1,8 @@
 //! What is written beside the watermark, so that later records can be understood: which file is which.
 
 use hostlog::FileId;
-use p9::{Qid, QidType};
 
-/// The tag of the note behind each `Bind`: which file of the target it is, as [`identity`] writes it.
+/// The tag of the note behind each `Bind`: which file of the target it is, eight bytes, little endian.
 pub const IDENTITY_TAG: u32 = 0x5155_4944;
 
 /// The first word of the text, with the version of its form.
@@ -14,8 +13,8 @@ const MAGIC: u32 = 0x534c_5301;
 pub struct Bound {
     /// The number.
     pub file: FileId,
-    /// The identity of the target's node. Its version means nothing.
-    pub qid: Qid,
+    /// Its identity there: the path of the qid of the target's node.
+    pub identity: u64,
     /// One of its names, from the target's root, as of the watermark.
     pub path: Vec<u8>,
 }
@@ -30,22 +29,6 @@ pub struct State {
     pub files: Vec<Bound>,
 }
 
-/// The text of a note that tells a file's identity: the path of its qid, and its kind.
-#[must_use]
-pub fn identity(qid: Qid) -> Vec<u8> {
-    let mut text = qid.path.to_le_bytes().to_vec();
-    text.push(qid.kind.bits());
-    text
-}
-
-/// Reads what [`identity`] wrote.
-#[must_use]
-pub fn parse_identity(text: &[u8]) -> Option<Qid> {
-    let (path, [kind]) = text.split_first_chunk::<8>()? else { return None };
-    let kind = QidType::from_bits_retain(*kind);
-    Some(Qid { kind, version: 0, path: u64::from_le_bytes(*path) })
-}
-
 impl State {
     /// Its bytes.
     #[must_use]
@@ -54,7 +37,7 @@ impl State {
         out.extend(self.next_file.to_le_bytes());
         for bound in &self.files {
             out.extend(bound.file.0.to_le_bytes());
-            out.extend(identity(bound.qid));
+            out.extend(bound.identity.to_le_bytes());
             out.extend((bound.path.len() as u32).to_le_bytes());
             out.extend(&bound.path);
         }
@@ -75,12 +58,12 @@ impl State {
         let mut files = Vec::new();
         while !rest.is_empty() {
             let (file, behind) = rest.split_first_chunk::<8>()?;
-            let (qid, behind) = behind.split_at_checked(9)?;
+            let (identity, behind) = behind.split_first_chunk::<8>()?;
             let (len, behind) = behind.split_first_chunk::<4>()?;
             let (path, behind) = behind.split_at_checked(u32::from_le_bytes(*len) as usize)?;
             files.push(Bound {
                 file: FileId(u64::from_le_bytes(*file)),
-                qid: parse_identity(qid)?,
+                identity: u64::from_le_bytes(*identity),
                 path: path.to_vec(),
             });
             rest = behind;
@@ -95,8 +78,9 @@ mod tests {
 
     #[test]
     fn a_state_comes_back_and_a_damaged_one_is_none() {
-        let qid = Qid { kind: QidType::DIR, version: 0, path: 7 << 40 };
-        let bound = |file, path: &[u8]| Bound { file: FileId(file), qid, path: path.to_vec() };
+        let identity = 7 << 40;
+        let bound =
+            |file, path: &[u8]| Bound { file: FileId(file), identity, path: path.to_vec() };
         let state = State { next_file: 99, files: vec![bound(1, b"a/b"), bound(2, b"")] };
         let bytes = state.encode();
         assert_eq!(State::decode(&bytes), Some(state));

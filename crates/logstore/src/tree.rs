@@ -8,16 +8,16 @@ use std::sync::{
 use std::time::Instant;
 
 use hostlog::{Change, FileId, Log, Operation, Sequence};
-use p9::{Errno, Qid, Time, mode};
+use p9::{Errno, Qid, QidType, Time, mode};
 use rustix::time::ClockId;
 use store::Node;
 
 use crate::Options;
 use crate::error::{Tried, logged, refusal};
 use crate::groups::Group;
-use crate::inode::{Base, Body, Inode};
+use crate::inode::{Base, Body, FILE_ID_STEP, Inode, marks};
 use crate::names::{Entry, Place, Slot};
-use crate::state::{IDENTITY_TAG, identity};
+use crate::state::IDENTITY_TAG;
 
 /// How often something is tried again that a concurrent drain spoils.
 pub(crate) const RACES_MAX: usize = 16;
@@ -125,7 +125,7 @@ impl Tree {
             root: Entry::unplaced(Arc::new(Inode::of_target(root))),
             user: User::own(),
             name_bytes_max: if name_max == 0 { longest } else { name_max.min(longest) },
-            next_file: AtomicU64::new(next_file.next_multiple_of(2)),
+            next_file: AtomicU64::new(next_file.next_multiple_of(FILE_ID_STEP)),
             next_stream: AtomicU32::new(1),
             next_group: AtomicU32::new(next_group),
             changes: Mutex::default(),
@@ -140,8 +140,9 @@ impl Tree {
     }
 
     /// A number for something that the log makes, or for something that the target has.
-    pub(crate) fn new_file(&self, made_here: bool) -> FileId {
-        FileId(self.next_file.fetch_add(2, Ordering::Relaxed) | u64::from(made_here))
+    pub(crate) fn new_file(&self, kind: QidType, made_here: bool) -> FileId {
+        let number = self.next_file.fetch_add(FILE_ID_STEP, Ordering::Relaxed);
+        FileId(number | marks(kind, made_here))
     }
 
     pub(crate) fn next_file(&self) -> u64 {
@@ -390,11 +391,14 @@ impl Tree {
         }
         let base = inode.base_node(operation)?.ok_or(refusal(operation, Errno::ESTALE))?;
         inode.load_meta(operation)?;
-        let file = self.new_file(false);
+        let file = self.new_file(inode.kind(), false);
         // What has lost its last name goes to the log only to be read again.
         if let Some(path) = self.path_of_inode(inode) {
             self.record(operation, stream, Some(file), &Operation::Bind { path })?;
-            let note = Operation::Note { tag: IDENTITY_TAG, bytes: identity(base.qid()) };
+            let note = Operation::Note {
+                tag: IDENTITY_TAG,
+                bytes: base.qid().path.to_le_bytes().to_vec(),
+            };
             inode.touched_by(self.record(operation, stream, Some(file), &note)?);
         }
         if let Body::File(content) = &inode.body {
@@ -510,8 +514,8 @@ fn address(inode: &Arc<Inode>) -> usize {
     Arc::as_ptr(inode).addr()
 }
 
-fn kind_of(qid: Qid) -> p9::QidType {
-    qid.kind & (p9::QidType::DIR | p9::QidType::SYMLINK)
+fn kind_of(qid: Qid) -> QidType {
+    qid.kind & (QidType::DIR | QidType::SYMLINK)
 }
 
 /// The mode of a new file of a kind.
