@@ -50,6 +50,11 @@ pub struct ExtentMap<V> {
     bytes: u64,
 }
 
+/// Whether some extent of a leaf starts at `offset` or before.
+fn starts_by<V>(leaf: &[Extent<V>], offset: u64) -> bool {
+    leaf.first().is_some_and(|extent| extent.start <= offset)
+}
+
 impl<V> Default for ExtentMap<V> {
     fn default() -> Self {
         Self { leaves: BTreeMap::new(), len: 0, bytes: 0 }
@@ -91,7 +96,9 @@ impl<V: Cut> ExtentMap<V> {
     /// The value of the byte at `offset`, and how many bytes from there on belong to its extent.
     #[must_use]
     pub fn get(&self, offset: u64) -> Option<(V, u64)> {
-        let (_, leaf) = self.leaves.range(..=offset).next_back()?;
+        // An extent may reach beyond the key of the next leaf; then the next leaf's first starts later.
+        let mut leaves = self.leaves.range(..=offset).rev();
+        let (_, leaf) = leaves.find(|(_, leaf)| starts_by(leaf, offset))?;
         let index = leaf.partition_point(|extent| extent.start <= offset).checked_sub(1)?;
         let extent = leaf[index];
         (offset < extent.end)
@@ -108,8 +115,10 @@ impl<V: Cut> ExtentMap<V> {
 
     /// The extents that meet `range`, whole, in order.
     fn meeting(&self, range: ByteRange) -> impl Iterator<Item = &Extent<V>> {
-        // The leaf before the range's start may hold an extent that reaches into it.
-        let from = self.leaves.range(..=range.start()).next_back().map_or(0, |(key, _)| *key);
+        // The last extent that starts before the range may reach into it.
+        let mut before = self.leaves.range(..=range.start()).rev();
+        let from = before.find(|(_, leaf)| starts_by(leaf, range.start()));
+        let from = from.map_or(0, |(key, _)| *key);
         let leaves = self.leaves.range(from..).map(|(_, leaf)| leaf);
         let mut first = true;
         leaves
@@ -157,7 +166,7 @@ impl<V: Cut> ExtentMap<V> {
         self.clear(range, displaced);
         let mut fresh = Extent { start: range.start(), end: range.end(), value };
         self.bytes += range.len();
-        if let Some((before, _)) = self.ending_at(fresh.start) {
+        if let Some(before) = self.ending_at(fresh.start) {
             let extent = *before;
             if extent.value.continued_by(extent.end - extent.start, &fresh.value) {
                 before.end = fresh.end;
@@ -166,7 +175,7 @@ impl<V: Cut> ExtentMap<V> {
                     && fresh.value.continued_by(fresh.end - fresh.start, &behind.value)
                 {
                     self.remove(behind.start);
-                    if let Some((before, _)) = self.ending_at(fresh.end) {
+                    if let Some(before) = self.ending_at(fresh.end) {
                         before.end = behind.end;
                     }
                 }
@@ -245,14 +254,15 @@ impl<V: Cut> ExtentMap<V> {
     }
 
     fn covering(&mut self, offset: u64) -> Option<&mut Extent<V>> {
-        let (_, leaf) = self.leaves.range_mut(..=offset).next_back()?;
+        let mut leaves = self.leaves.range_mut(..=offset).rev();
+        let (_, leaf) = leaves.find(|(_, leaf)| starts_by(leaf, offset))?;
         let index = leaf.partition_point(|extent| extent.start <= offset).checked_sub(1)?;
         leaf.get_mut(index).filter(|extent| offset < extent.end)
     }
 
-    fn ending_at(&mut self, offset: u64) -> Option<(&mut Extent<V>, ())> {
+    fn ending_at(&mut self, offset: u64) -> Option<&mut Extent<V>> {
         let last = offset.checked_sub(1)?;
-        self.covering(last).filter(|extent| extent.end == offset).map(|extent| (extent, ()))
+        self.covering(last).filter(|extent| extent.end == offset)
     }
 
     fn starting_at(&self, offset: u64) -> Option<Extent<V>> {
@@ -261,17 +271,14 @@ impl<V: Cut> ExtentMap<V> {
         Some(leaf[index])
     }
 
-    /// Removes the extent that starts at `offset`.
+    /// Removes the extent that starts at `offset`, whose bytes become another's.
     fn remove(&mut self, offset: u64) {
         let Some((key, leaf)) = self.leaves.range_mut(..=offset).next_back() else {
             return;
         };
         if let Ok(index) = leaf.binary_search_by_key(&offset, |extent| extent.start) {
-            let extent = leaf.remove(index);
+            leaf.remove(index);
             self.len -= 1;
-            self.bytes -= extent.end - extent.start;
-            // Its bytes become another extent's.
-            self.bytes += extent.end - extent.start;
             if leaf.is_empty() {
                 let key = *key;
                 self.leaves.remove(&key);

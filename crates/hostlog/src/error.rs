@@ -39,16 +39,19 @@ pub enum Error {
         #[source]
         source: Arc<Error>,
     },
-    /// The log has reached the size it may have.
+    /// The log has reached the size it may have, or its disk has no more space for it.
     #[error(
-        "the log in {} is full ({limit_bytes} bytes): wait for the drain, or allow it more space",
-        place.display()
+        "the log in {} is full with {bytes} bytes{}: wait for the drain, or give it more space",
+        place.display(),
+        if *disk_full { ", and so is its disk" } else { "" }
     )]
     Full {
         /// The log.
         place: PathBuf,
-        /// The size it may have.
-        limit_bytes: u64,
+        /// The size that it has reached.
+        bytes: u64,
+        /// Whether the disk is full, rather than the size reached that the log may have.
+        disk_full: bool,
     },
     /// Another process uses the log.
     #[error("the log in {} is in use by another process", place.display())]

@@ -20,6 +20,9 @@ pub const SLOT_BYTES: u64 = 4096;
 /// Slots of the checkpoint file: two that are synced, in turn, and two that are only written.
 pub const SLOTS: u64 = 4;
 
+/// No log gets that far: four thousand million records a second would take a century.
+const SEQUENCE_MAX: u64 = 1 << 63;
+
 const SEGMENT_MAGIC: [u8; 4] = *b"SLsg";
 const RECORD_MAGIC: [u8; 4] = *b"SLrc";
 const SLOT_MAGIC: [u8; 4] = *b"SLcp";
@@ -189,9 +192,11 @@ impl Header {
         let member = (group != 0).then_some(Member { group: Group(group), epoch });
         let needs_member = matches!(kind, Kind::Prepare | Kind::CommitGroup | Kind::AbortGroup);
         let distance_known = distance != u32::MAX;
+        let looks_back = matches!(kind, Kind::Commit | Kind::Drained | Kind::Restart);
         if bytes[5] & !FLAG_NAMESPACE != 0
             || bytes[6..8] != [0, 0]
-            || sequence == 0
+            || !(1..=SEQUENCE_MAX).contains(&sequence)
+            || (looks_back && u64_at(bytes, 32) >= sequence)
             || (member.is_none() && (epoch != 0 || needs_member))
             || (distance_known && u64::from(distance) > sequence)
         {
@@ -315,6 +320,7 @@ impl Checkpoint {
         if bytes[..4] != SLOT_MAGIC
             || u32_at(bytes, 4) != VERSION
             || crc32c::crc32c(&bytes[..SLOT_USED - 4]) != crc
+            || [16, 24, 32, 40].iter().any(|at| u64_at(bytes, *at) > SEQUENCE_MAX)
         {
             return None;
         }

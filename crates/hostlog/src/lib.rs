@@ -20,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod checkpoint;
+mod discard;
 mod error;
 pub mod format;
 mod ids;
@@ -35,6 +36,7 @@ mod verify;
 mod walk;
 mod window;
 
+pub use discard::discard;
 pub use error::{Error, Result};
 pub use ids::{FileId, Group, Member, Position, Sequence};
 pub use log::{Change, Log, Options, Placed, Placements, Prepare, Recovery, Status, Write};

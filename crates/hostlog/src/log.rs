@@ -73,6 +73,10 @@ pub(crate) struct State {
     /// Records that decide, waiting to be durable.
     pub(crate) decisions: VecDeque<(Header, Vec<u8>)>,
     pub(crate) rules: Rules,
+    /// Whether the disk had no place for a further segment the last time.
+    pub(crate) disk_full: bool,
+    /// How many threads wait for a change.
+    pub(crate) waiting: usize,
 }
 
 /// An open log. All methods may be called from any thread.
@@ -123,8 +127,20 @@ impl Log {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn wait<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        state.waiting += 1;
+        let mut state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        state.waiting -= 1;
+        state
+    }
+
+    /// Lets go of the state and wakes those who wait for it to change: a system call, if there are any.
+    pub(crate) fn announce(&self, state: MutexGuard<'_, State>) {
+        let waiting = state.waiting > 0;
+        drop(state);
+        if waiting {
+            self.changed.notify_all();
+        }
     }
 
     /// What its owner said of it when it was made.
@@ -146,7 +162,7 @@ impl Log {
         let state = self.state();
         Status {
             description: self.manifest.description.clone(),
-            last: Sequence(state.next - 1),
+            last: Sequence(state.restart.unwrap_or(state.next - 1)),
             durable: Sequence(state.durable),
             drained: Sequence(state.drained),
             live_segments: state.live.len() as u64,
@@ -215,10 +231,12 @@ impl Log {
             if left.is_zero() {
                 return false;
             }
+            state.waiting += 1;
             state = match self.changed.wait_timeout(state, left) {
                 Ok((state, _)) => state,
                 Err(poisoned) => poisoned.into_inner().0,
             };
+            state.waiting -= 1;
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Walked {
     pub(crate) records: u64,
     /// Where the last record ends.
     pub(crate) end: u64,
+    /// Where the first record begins that is not known to be durable; `end` if all are.
+    pub(crate) unsure: u64,
 }
 
 /// Where and why the log ends.
@@ -158,6 +160,7 @@ fn walk_segment(
                 found.rules.apply(&header, &[]);
             }
         }
+        let begin = offset;
         offset = record_end(offset, u64::from(header.len));
         let sequence = header.sequence.0;
         let walked = walked.get_or_insert(Walked {
@@ -165,8 +168,12 @@ fn walk_segment(
             first: sequence,
             last: sequence,
             records: 0,
-            end: offset,
+            end: begin,
+            unsure: begin,
         });
+        if walked.unsure == walked.end && sequence <= shelf.checkpoint.durable {
+            walked.unsure = offset;
+        }
         walked.last = sequence;
         walked.end = offset;
         walked.records += 1;

@@ -149,7 +149,7 @@ fn lease(socket: &Path) -> Result<OwnedFd> {
     let stream = UnixStream::connect(socket)
         .with_context(|| format!("cannot reach the log's agent on {}", socket.display()))?;
     // Kept over execve(2), and above where programs expect theirs.
-    let high = rustix::fs::fcntl_dupfd_cloexec(&stream, LEASE_FROM);
+    let high = rustix::io::fcntl_dupfd_cloexec(&stream, LEASE_FROM);
     let fd = high.unwrap_or_else(|_| stream.into());
     rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::empty()).context("cannot keep the agent")?;
     Ok(fd)

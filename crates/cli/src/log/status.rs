@@ -88,7 +88,7 @@ impl Report {
             Phase::Failed { error } => ("failed", Some(error.clone())),
         };
         let group = |group: &logstore::GroupStatus| GroupReport {
-            path: String::from_utf8_lossy(&group.path).into_owned(),
+            path: String::from_utf8_lossy(group.path.as_deref().unwrap_or(b"(removed)")).into_owned(),
             ranks: group.ranks,
             epochs_committed: group.committed.into(),
             waiting_for: group.waiting_for.clone(),
@@ -118,7 +118,7 @@ impl Report {
 
     /// Whether something that counts has not been looked at by the drain yet.
     pub(super) fn is_behind(&self, log: &Log) -> bool {
-        !matches!(log.replay().next(), None)
+        log.replay().next().is_some()
     }
 
     pub(super) fn json(&self) -> String {

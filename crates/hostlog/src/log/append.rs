@@ -116,7 +116,8 @@ struct Reserved {
 
 enum Step {
     Reserved(Reserved),
-    NoSegment,
+    /// First so many segments have to be ready.
+    Segments(usize),
     Full,
 }
 
@@ -201,15 +202,21 @@ impl Log {
             }
             match self.try_reserve(&mut state, draft, len, len_min, limited) {
                 Step::Reserved(reserved) => return Ok(reserved),
-                Step::NoSegment => {
+                Step::Segments(want) => {
                     drop(state);
-                    self.make_ready(1)?;
+                    match self.make_ready(want) {
+                        // The next turn says what that means for this record.
+                        Err(Error::System { .. }) if limited && self.state().disk_full => {}
+                        made => made?,
+                    }
                 }
                 Step::Full => {
-                    return Err(Error::Full {
-                        place: self.place.clone(),
-                        limit_bytes: self.options.size_max_bytes,
-                    });
+                    let bytes = match state.disk_full {
+                        true => state.files * self.manifest.segment_bytes,
+                        false => self.options.size_max_bytes,
+                    };
+                    let disk_full = state.disk_full;
+                    return Err(Error::Full { place: self.place.clone(), bytes, disk_full });
                 }
             }
         }
@@ -227,12 +234,15 @@ impl Log {
         let fits = |offset: u64| record_end(offset, len_min) <= segment_bytes;
         let mut restart = None;
         if !state.tail.as_ref().is_some_and(|tail| fits(tail.offset)) {
-            // One segment is kept for what must get on even when the log is full of data.
+            // One segment is kept for what must get on even when the log or the disk is full of data.
             if limited && self.spare(state) < 2 {
                 return Step::Full;
             }
+            if limited && state.ready.len() + state.free.len() < 2 {
+                return Step::Segments(2);
+            }
             if !self.begin_segment(state) {
-                return Step::NoSegment;
+                return Step::Segments(1);
             }
             if let Some(last) = state.restart.take() {
                 let draft = Draft {
@@ -254,7 +264,7 @@ impl Log {
             .as_ref()
             .map_or(0, |tail| segment_bytes.saturating_sub(tail.offset + RECORD_HEADER_BYTES));
         let Some((header, segment, offset)) = place(state, draft, len.min(room)) else {
-            return Step::NoSegment;
+            return Step::Segments(1);
         };
         Step::Reserved(Reserved { segment, offset, header, restart })
     }
@@ -295,10 +305,8 @@ impl Log {
             state.writing.pop_front();
             state.written += 1;
         }
-        let advanced = state.written > before;
-        drop(state);
-        if advanced {
-            self.changed.notify_all();
+        if state.written > before {
+            self.announce(state);
         }
     }
 }

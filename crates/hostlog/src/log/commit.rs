@@ -202,8 +202,7 @@ impl Log {
                 state.rules.apply(&header, &payload);
             }
         }
-        drop(state);
-        self.changed.notify_all();
+        self.announce(state);
         self.hint(target)
     }
 

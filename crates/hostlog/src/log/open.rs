@@ -1,7 +1,7 @@
 //! Making a log, and opening one that a crash may have left behind.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::io;
+use std::io::{self, IoSlice};
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Condvar, Mutex, RwLock};
 use std::time::SystemTime;
@@ -12,11 +12,14 @@ use crate::error::{Error, Result};
 use crate::format::{Checkpoint, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
 use crate::ids::{FileId, Group, Sequence};
 use crate::manifest::{Description, Manifest};
-use crate::media::Media;
+use crate::media::{Media, MediaFile};
 use crate::names::{CHECKPOINT, LOCK};
 use crate::rules::{InDoubt, Rules};
 use crate::shelf::Shelf;
 use crate::walk::{Found, walk};
+
+/// How much is written at once when what was found is written once more.
+const SECURED_BYTES: u64 = 1 << 20;
 
 /// How a log is to be kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,15 +154,30 @@ impl Log {
             return Err(found.corrupt(&shelf));
         }
         let recovery = recovery(&shelf, &found);
-        // A process that was killed may have left in memory what is not on the disk, and what was read
-        // is taken for durable from here on.
         for walked in &found.segments {
             let slot = &shelf.slots[walked.link.slot];
-            slot.file.sync().map_err(|e| Error::system("syncing", &shelf.place, &slot.name, e))?;
+            secure(&*slot.file, walked.unsure, walked.end)
+                .map_err(|e| Error::system("securing", &shelf.place, &slot.name, e))?;
         }
         let log = settle(media, shelf, found, options, lock)?;
         Ok((log, recovery))
     }
+}
+
+/// Makes durable what was found: it is taken for that from here on.
+///
+/// A process that was killed may have left it in memory alone. If a sync had failed before, the system may
+/// take for clean what is not on the disk, and another sync would do nothing: so it is written once more.
+fn secure(file: &dyn MediaFile, from: u64, end: u64) -> io::Result<()> {
+    let mut at = from;
+    let mut bytes = vec![0; SECURED_BYTES.min(end - from) as usize];
+    while at < end {
+        let piece = &mut bytes[..SECURED_BYTES.min(end - at) as usize];
+        file.read_at(piece, at)?;
+        file.write_at(&[IoSlice::new(piece)], at)?;
+        at += piece.len() as u64;
+    }
+    file.sync()
 }
 
 fn lock(media: &dyn Media) -> Result<Box<dyn Send + Sync>> {
@@ -205,8 +223,8 @@ fn settle(
         let number = slot.name.trim_end_matches(".seg").rsplit('/').next();
         let number: Option<u32> = number.and_then(|number| number.parse().ok());
         next_slot = next_slot.max(number.map_or(0, |number| number + 1));
-        // One that is not whole is made anew: what remained of making it is of no use.
-        if slot.whole {
+        // One that never got a number is made anew: whether its zeros are on the disk is not known.
+        if slot.whole && slot.header.is_some() {
             segments.push(Some(Arc::new(Segment {
                 name: slot.name.clone(),
                 file: slot.file.clone(),
@@ -285,6 +303,8 @@ fn empty_state() -> State {
         files: 0,
         decisions: VecDeque::new(),
         rules: Rules::new(),
+        disk_full: false,
+        waiting: 0,
     }
 }
 

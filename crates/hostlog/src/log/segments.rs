@@ -20,7 +20,10 @@ impl Log {
 
     /// How many segments the log can still begin without exceeding its size.
     pub(crate) fn spare(&self, state: &State) -> u64 {
-        let unmade = self.segments_max().saturating_sub(state.files);
+        let unmade = match state.disk_full {
+            true => 0,
+            false => self.segments_max().saturating_sub(state.files),
+        };
         state.ready.len() as u64 + state.free.len() as u64 + unmade
     }
 
@@ -29,20 +32,25 @@ impl Log {
     /// to do. It is meant to be called by a thread of its own, so that no write waits for it.
     ///
     /// # Errors
-    /// `System` where there is no space on the disk; `Failed`.
+    /// `Failed`, `System`. A full disk is none: writes will be told.
     pub fn prepare_ahead(&self) -> Result<bool> {
         {
             let state = self.state();
             if let Some(failure) = self.failure(&state) {
                 return Err(failure);
             }
-            let possible = !state.free.is_empty() || state.files < self.segments_max();
+            let unmade = !state.disk_full && state.files < self.segments_max();
+            let possible = !state.free.is_empty() || unmade;
             if !possible || state.ready.len() >= self.options.ready_segments {
                 return Ok(false);
             }
         }
-        self.make_ready(self.options.ready_segments)?;
-        Ok(true)
+        match self.make_ready(self.options.ready_segments) {
+            Ok(()) => Ok(true),
+            // There is nothing to do until something is drained.
+            Err(Error::System { .. }) if self.state().disk_full => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 
     /// Sees to it that at least one segment is ready, and makes one more while there are fewer than `want`.
@@ -70,8 +78,7 @@ impl Log {
         let mut state = self.state();
         state.files += u64::from(made);
         state.ready.push_back((segment, number));
-        drop(state);
-        self.changed.notify_all();
+        self.announce(state);
         Ok(())
     }
 
@@ -79,7 +86,13 @@ impl Log {
     fn make_segment(&self, slot: u32) -> Result<Arc<Segment>> {
         let name = names::segment(slot);
         let system = |source| Error::system("making", &self.place, &name, source);
-        let file = self.media.create(&name).map_err(system)?;
+        let file = match self.media.create(&name) {
+            Ok(file) => file,
+            Err(error) => {
+                self.state().disk_full |= is_no_space(&error);
+                return Err(system(error));
+            }
+        };
         let written = self.fill(&*file);
         match written {
             Ok(()) => {
@@ -91,7 +104,11 @@ impl Log {
                 let full = is_no_space(&error);
                 let removed = self.media.remove(&name);
                 let error = system(error);
-                if full && removed.is_ok() { Err(error) } else { Err(self.fail(error)) }
+                if !full || removed.is_err() {
+                    return Err(self.fail(error));
+                }
+                self.state().disk_full = true;
+                Err(error)
             }
         }
     }
@@ -199,13 +216,12 @@ impl Log {
         let mut state = self.state();
         state.free.extend(given.into_iter().map(|live| live.segment));
         state.rules.forget(Sequence(drained));
-        drop(state);
-        self.changed.notify_all();
+        state.disk_full = false;
+        self.announce(state);
         Ok(())
     }
 }
 
 fn is_no_space(error: &io::Error) -> bool {
-    use io::ErrorKind::{QuotaExceeded, ReadOnlyFilesystem, StorageFull};
-    matches!(error.kind(), StorageFull | QuotaExceeded | ReadOnlyFilesystem)
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -114,15 +114,25 @@ struct DirectoryFile {
 
 impl MediaFile for DirectoryFile {
     fn write_at(&self, parts: &[IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+        let whole: usize = parts.iter().map(|part| part.len()).sum();
+        let mut done = match rustix::io::pwritev(&self.file, parts, offset) {
+            Ok(written) if written == whole => return Ok(()),
+            Ok(written) => written,
+            Err(rustix::io::Errno::INTR) => 0,
+            Err(errno) => return Err(errno.into()),
+        };
+        // A short write is rare, so that copying the slices is.
         let mut parts = parts.to_vec();
         let mut parts = parts.as_mut_slice();
-        IoSlice::advance_slices(&mut parts, 0);
+        IoSlice::advance_slices(&mut parts, done);
+        offset += done as u64;
         while !parts.is_empty() {
             match rustix::io::pwritev(&self.file, parts, offset) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
                 Ok(written) => {
-                    IoSlice::advance_slices(&mut parts, written);
-                    offset += written as u64;
+                    done = written;
+                    IoSlice::advance_slices(&mut parts, done);
+                    offset += done as u64;
                 }
                 Err(rustix::io::Errno::INTR) => {}
                 Err(errno) => return Err(errno.into()),
