@@ -55,7 +55,10 @@ fn every_key_is_understood() {
     assert_eq!((client.read_ahead_bytes, client.write_behind_bytes), (2 << 20, 0));
     assert_eq!((client.msize_bytes, client.reconnect_seconds), (65536, 5));
     let log = config.log;
-    assert_eq!((log.dir, log.to), (Some("/etc/sl/log".into()), Some("scdc+tcp://host/base".into())));
+    assert_eq!(
+        (log.dir, log.to),
+        (Some("/etc/sl/log".into()), Some("scdc+tcp://host/base".into()))
+    );
     assert_eq!((log.size_max_bytes, log.bytes_per_second), (Some(1 << 30), Some(10 << 20)));
     assert_eq!(config.serve.listen.len(), 2);
     assert!(config.serve.read_only);

@@ -55,7 +55,8 @@ pub(crate) fn agent(args: &Args, in_force: InForce) -> Result<ExitCode> {
     let _ = rustix::process::setsid();
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop)).context("cannot take over signals")?;
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .context("cannot take over signals")?;
     }
     let place = Place::of(&args.dir)?;
     match Agent::start(args, &place, &in_force) {
@@ -147,8 +148,7 @@ impl Agent {
         };
         let store = LogStore::open(Arc::clone(&log), recovery.as_ref(), &target, store_options)?;
         let owner = Shown { store: Arc::clone(&store), state: state_of(recovery.as_ref()) };
-        let drain =
-            Drain::new(Arc::clone(&log), media, target, Arc::new(owner), drain_options)?;
+        let drain = Drain::new(Arc::clone(&log), media, target, Arc::new(owner), drain_options)?;
         let socket = place.socket()?;
         let shown: Arc<dyn store::Store> = store.clone();
         let running = Service::builder(shown).listen(Listen::Unix(socket.clone())).start()?;
@@ -360,7 +360,8 @@ fn reopen(
     options: hostlog::Options,
 ) -> Result<(Log, Option<Recovery>)> {
     let media = Arc::new(place.media());
-    let (log, recovery) = Log::open(media.clone(), options).map_err(|error| explain(error, place))?;
+    let (log, recovery) =
+        Log::open(media.clone(), options).map_err(|error| explain(error, place))?;
     let left = log.replay().next().transpose()?.is_some();
     if left || !recovery.in_doubt.is_empty() {
         return Ok((log, Some(recovery)));

@@ -83,7 +83,8 @@ impl Place {
         let path = self.file("start.lock");
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
-        let file = options.open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+        let file =
+            options.open(&path).with_context(|| format!("cannot open {}", path.display()))?;
         let locked = if wait { file.lock().map(|()| true) } else { Ok(file.try_lock().is_ok()) };
         Ok(locked.with_context(|| format!("cannot lock {}", path.display()))?.then_some(file))
     }
@@ -105,7 +106,8 @@ impl Place {
         };
         for name in FILES {
             let path = self.file(name);
-            gone(fs::remove_file(&path)).with_context(|| format!("cannot remove {}", path.display()))?;
+            gone(fs::remove_file(&path))
+                .with_context(|| format!("cannot remove {}", path.display()))?;
         }
         let path = self.file("segments");
         gone(fs::remove_dir_all(&path)).with_context(|| format!("cannot remove {}", path.display()))

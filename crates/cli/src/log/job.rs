@@ -84,7 +84,8 @@ mod tests {
 
     #[test]
     fn ranks_of_a_job_have_one_name_and_other_processes_their_own() {
-        let chain = |first: u32| vec![(first, "sluice".into(), 7), (40, "hydra_pmi_proxy".into(), 5)];
+        let chain =
+            |first: u32| vec![(first, "sluice".into(), 7), (40, "hydra_pmi_proxy".into(), 5)];
         let with = |set: &'static [(&'static str, &'static str)], first: u32| {
             let variable = move |name: &str| {
                 set.iter().find(|(other, _)| *other == name).map(|(_, value)| (*value).to_owned())

@@ -12,7 +12,7 @@ use hostlog::{Log, Recovery, What};
 use super::agent::{explain, options, text};
 use super::files::Place;
 use super::owner::{Nobody, state_of};
-use super::status::{self, Show};
+use super::status::{self, Report, Show};
 use super::target::Target;
 use crate::args::log;
 use crate::format::bytes_text;
@@ -27,7 +27,10 @@ pub(crate) fn drain(args: &log::Drain, in_force: InForce) -> Result<ExitCode> {
         let last = status::follow(&place, Show::best())?;
         if place.holder().is_some() {
             return match last.filter(|last| last.state == "failed").and_then(|last| last.error) {
-                Some(error) => bail!("the agent cannot drain: {error}; see {}", place.file("agent.log").display()),
+                Some(error) => bail!(
+                    "the agent cannot drain: {error}; see {}",
+                    place.file("agent.log").display()
+                ),
                 None => Ok(ExitCode::SUCCESS),
             };
         }
@@ -48,8 +51,16 @@ fn open(place: &Place) -> Result<(Log, Recovery)> {
 pub(crate) fn recover(args: &log::Recover, in_force: InForce) -> Result<ExitCode> {
     let place = Place::of(&args.dir)?;
     let (log, recovery) = open(&place)?;
-    tell(format_args!("log for {}, last used by `{}`", log.description().target, log.description().run))?;
-    let how = if recovery.closed { "it was closed in order" } else { "it was not closed: its agent has crashed" };
+    tell(format_args!(
+        "log for {}, last used by `{}`",
+        log.description().target,
+        log.description().run
+    ))?;
+    let how = if recovery.closed {
+        "it was closed in order"
+    } else {
+        "it was not closed: its agent has crashed"
+    };
     tell(format_args!("  {how}"))?;
     if let Some(torn) = &recovery.torn {
         tell(format_args!("  it ends in the middle of a record: {torn}"))?;
@@ -97,8 +108,7 @@ fn carry_out(
     let owner = Arc::new(Nobody { state: state_of(Some(recovery)) });
     let options = drain::Options { bytes_per_second, ..drain::Options::default() };
     let log = Arc::new(log);
-    let mut drain =
-        Drain::new(Arc::clone(&log), Arc::new(place.media()), target, owner, options)?;
+    let mut drain = Drain::new(Arc::clone(&log), Arc::new(place.media()), target, owner, options)?;
     let (progress, began) = (drain.progress(), Instant::now());
     let show = Show::best();
     let ended = std::thread::scope(|scope| {
@@ -120,11 +130,16 @@ fn carry_out(
     }
     let done = progress.snapshot();
     drop(drain);
+    // What an agent said of it is not true any more.
+    if done.pending {
+        let _ = std::fs::remove_file(place.file("status.json"));
+    } else {
+        let report = Report::drained(&log, &done);
+        place.replace("status.json", &report.json()).context("cannot write status.json")?;
+    }
     if let Some(log) = Arc::into_inner(log) {
         log.close()?;
     }
-    // What an agent said of it is not true any more.
-    let _ = std::fs::remove_file(place.file("status.json"));
     let seconds = began.elapsed().as_secs_f64();
     let (bytes, names) = (bytes_text(done.bytes), done.names);
     say(format_args!(
@@ -153,7 +168,8 @@ pub(crate) fn verify(args: &log::Verify) -> Result<ExitCode> {
                 (Some(first), Some(last)) => format!("records {first} to {last}"),
                 _ => "no records".to_owned(),
             };
-            let use_of = segment.number.map_or("unused".to_owned(), |number| format!("use {number}"));
+            let use_of =
+                segment.number.map_or("unused".to_owned(), |number| format!("use {number}"));
             let live = if segment.live { "" } else { ", not needed any more" };
             tell(format_args!(
                 "{}: {use_of}{live}: {records} in {}, then {}",
@@ -163,12 +179,17 @@ pub(crate) fn verify(args: &log::Verify) -> Result<ExitCode> {
             ))?;
         }
         let (last, durable, drained) = (found.last, found.durable, found.drained);
-        tell(format_args!("records up to {last}; durable up to {durable} at least, drained up to {drained}"))?;
+        tell(format_args!(
+            "records up to {last}; durable up to {durable} at least, drained up to {drained}"
+        ))?;
         if let Some(torn) = &found.torn {
             tell(format_args!("ends in the middle of a record, as after a crash: {torn}"))?;
         }
         if found.dropped_records > 0 {
-            tell(format_args!("{} records behind the end, which nothing had made durable", found.dropped_records))?;
+            tell(format_args!(
+                "{} records behind the end, which nothing had made durable",
+                found.dropped_records
+            ))?;
         }
     }
     match found.damage {
@@ -187,7 +208,11 @@ pub(crate) fn discard(args: &log::Discard) -> Result<ExitCode> {
     let place = Place::of(&args.dir)?;
     let dir = place.dir.display();
     if let Some(holder) = place.holder() {
-        bail!("the log in {dir} is in use by `{}`; end its agent first: kill {}", holder.command, holder.pid);
+        bail!(
+            "the log in {dir} is in use by `{}`; end its agent first: kill {}",
+            holder.command,
+            holder.pid
+        );
     }
     let _turn = place.turn(true)?;
     // Of a log that cannot be read nothing is known; it may be removed all the same.

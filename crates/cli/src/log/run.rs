@@ -55,12 +55,16 @@ pub(crate) fn attach(
     };
     let to = args.to.clone().or_else(|| config.to.clone().map(PathBuf::into_os_string));
     let Some(to) = to else {
-        bail!("--log {} needs --to URI|DIR: the place whose files are written through the log", dir.display());
+        bail!(
+            "--log {} needs --to URI|DIR: the place whose files are written through the log",
+            dir.display()
+        );
     };
     let target = Target::parse(&to)?;
     let place = Place::made(&dir)?;
     if let Target::Directory(path) = &target
-        && (place.dir.starts_with(path.canonicalize()?) || path.canonicalize()?.starts_with(&place.dir))
+        && (place.dir.starts_with(path.canonicalize()?)
+            || path.canonicalize()?.starts_with(&place.dir))
     {
         bail!("--log {}: the log must lie outside of what is written through it", dir.display());
     }
@@ -110,9 +114,16 @@ fn start(
     bandwidth: Option<u64>,
 ) -> Result<Holder> {
     let program = std::env::current_exe().context("cannot tell where sluice itself is")?;
-    let words: Vec<String> =
-        std::env::args_os().skip_while(|word| word != "--").skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
-    let shown = if words.is_empty() { "sluice run".to_owned() } else { words.join(" ") };
+    let words: Vec<String> = std::env::args_os()
+        .skip_while(|word| word != "--")
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let mut shown = if words.is_empty() { "sluice run".to_owned() } else { words.join(" ") };
+    if let Some((end, _)) = shown.char_indices().nth(80) {
+        shown.truncate(end);
+        shown.push('…');
+    }
     let mut command = Command::new(program);
     command.args(["log", "agent"]).arg(&place.dir);
     command.arg("--to").arg(target.text()?).args(["--run", run, "--command", &shown]);
@@ -131,7 +142,8 @@ fn start(
         match line.split_once(' ') {
             Some(("say", text)) => say(format_args!("{text}")),
             Some(("ready", holder)) => {
-                return serde_json::from_str(holder).context("the log's agent said nothing sensible");
+                return serde_json::from_str(holder)
+                    .context("the log's agent said nothing sensible");
             }
             Some(("failed", error)) => {
                 let _ = child.wait();
@@ -141,7 +153,10 @@ fn start(
         }
     }
     let status = child.wait().context("cannot wait for the log's agent")?;
-    bail!("the log's agent has ended before it was ready ({status}); see {}", place.file("agent.log").display())
+    bail!(
+        "the log's agent has ended before it was ready ({status}); see {}",
+        place.file("agent.log").display()
+    )
 }
 
 /// Connects for good.
@@ -170,7 +185,10 @@ fn lead(settings: &mut Settings, target: &Target, given: &OsString, socket: &Pat
             let real = path.canonicalize().with_context(|| format!("--to {}", given.display()))?;
             for prefix in [&clean[..], real.as_os_str().as_bytes()] {
                 let route = Route::new(prefix, over.clone())?;
-                if !routes.iter().any(|other| other.prefix() == route.prefix() && *other.uri() == over) {
+                if !routes
+                    .iter()
+                    .any(|other| other.prefix() == route.prefix() && *other.uri() == over)
+                {
                     routes.retain(|other| other.prefix() != route.prefix());
                     routes.push(route);
                 }

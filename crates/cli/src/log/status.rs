@@ -88,7 +88,8 @@ impl Report {
             Phase::Failed { error } => ("failed", Some(error.clone())),
         };
         let group = |group: &logstore::GroupStatus| GroupReport {
-            path: String::from_utf8_lossy(group.path.as_deref().unwrap_or(b"(removed)")).into_owned(),
+            path: String::from_utf8_lossy(group.path.as_deref().unwrap_or(b"(removed)"))
+                .into_owned(),
             ranks: group.ranks,
             epochs_committed: group.committed.into(),
             waiting_for: group.waiting_for.clone(),
@@ -116,6 +117,20 @@ impl Report {
         }
     }
 
+    /// Of a log that was drained without an agent.
+    pub(super) fn drained(log: &Log, drain: &Snapshot) -> Self {
+        let description = log.description();
+        let holder = Holder {
+            pid: std::process::id(),
+            socket: std::path::PathBuf::new(),
+            log: String::new(),
+            target: description.target.clone(),
+            run: String::new(),
+            command: description.run.clone(),
+        };
+        Self { ended: true, ..Self::of(&holder, log, &logstore::Status::default(), drain, 0) }
+    }
+
     /// Whether something that counts has not been looked at by the drain yet.
     pub(super) fn is_behind(&self, log: &Log) -> bool {
         log.replay().next().is_some()
@@ -137,7 +152,8 @@ impl Report {
             (Some(error), _) => format!("failed: {error}"),
             (None, "draining") => {
                 let rate = bytes_text(self.bytes_per_second as u64);
-                let left = self.seconds_left.map_or(String::new(), |left| format!(", {left} s left"));
+                let left =
+                    self.seconds_left.map_or(String::new(), |left| format!(", {left} s left"));
                 format!("draining at {rate}/s{left}")
             }
             (None, _) if self.logged_bytes > 0 => "waiting for what does not count yet".to_owned(),
@@ -179,13 +195,19 @@ pub(crate) fn status(args: &Args) -> Result<ExitCode> {
 
 fn shown(report: &Report) -> Result<()> {
     let Holder { pid, target, command, .. } = &report.holder;
-    tell(format_args!("log for {target}, used by `{command}` (agent {pid}, {} connections)", report.clients))?;
+    tell(format_args!(
+        "log for {target}, used by `{command}` (agent {pid}, {} connections)",
+        report.clients
+    ))?;
     tell(format_args!("  {}", report.line()))?;
     if report.uncommitted_bytes > 0 {
         tell(format_args!("  {} do not count yet", bytes_text(report.uncommitted_bytes)))?;
     }
     if report.writers_waiting > 0 {
-        tell(format_args!("  the log is full: {} writers wait for the drain", report.writers_waiting))?;
+        tell(format_args!(
+            "  the log is full: {} writers wait for the drain",
+            report.writers_waiting
+        ))?;
     }
     for group in report.groups.iter().filter(|group| !group.waiting_for.is_empty()) {
         let ranks: Vec<String> = group.waiting_for.iter().take(8).map(u32::to_string).collect();
@@ -205,7 +227,8 @@ fn left(place: &Place, json: bool) -> Result<()> {
     let is_damaged = found.damage.is_some();
     let last = last(place).filter(|last| last.ended);
     // Behind the mark stand at least the mark itself, and the end of the last use.
-    let drained = last.as_ref().is_some_and(|last| last.is_done() && last.last_record >= found.last.0);
+    let drained =
+        last.as_ref().is_some_and(|last| last.is_done() && last.last_record >= found.last.0);
     if json {
         let value = serde_json::json!({
             "target": found.description.target,
@@ -219,7 +242,10 @@ fn left(place: &Place, json: bool) -> Result<()> {
         return tell(format_args!("{value}"));
     }
     let dir = place.dir.display();
-    tell(format_args!("log for {}, last used by `{}`; nobody uses it now", found.description.target, found.description.run))?;
+    tell(format_args!(
+        "log for {}, last used by `{}`; nobody uses it now",
+        found.description.target, found.description.run
+    ))?;
     if let Some(damage) = found.damage {
         return tell(format_args!("  damaged: {damage}"));
     }

@@ -26,7 +26,9 @@ impl Target {
         if let Some(found) = address::detect(bytes) {
             let uri = found.uri(bytes)?;
             if client::Place::of(&uri.endpoint).is_none() || uri.endpoint == Endpoint::Direct {
-                bail!("--to {uri}: a log is drained to a directory, or to scdc+uds:// or scdc+tcp://");
+                bail!(
+                    "--to {uri}: a log is drained to a directory, or to scdc+uds:// or scdc+tcp://"
+                );
             }
             return Ok(Self::Service(uri));
         }
