@@ -49,6 +49,8 @@ impl Drain {
         let mut told = String::new();
         loop {
             let begun = Instant::now();
+            // Before the step: what becomes durable while it is taken may not be in it.
+            let last = self.log().status().durable;
             match self.step() {
                 Ok(step) => {
                     pauses.reset();
@@ -63,7 +65,6 @@ impl Drain {
                     if until == Until::Drained {
                         return Ok(());
                     }
-                    let last = self.log().status().durable;
                     // To look through many records that do not count yet takes its time.
                     stop.wait(LOOK_EVERY.max(begun.elapsed() * 5));
                     // Without new records there is nothing new to count.

@@ -51,8 +51,8 @@ impl Parent {
 
 /// Has the log until it is not needed any more.
 pub(crate) fn agent(args: &Args, in_force: InForce) -> Result<ExitCode> {
-    // Whatever holds a terminal or a pipe of the run must not be held by this process.
     let _ = rustix::process::setsid();
+    close_inherited();
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGTERM, SIGINT, SIGHUP] {
         signal_hook::flag::register(signal, Arc::clone(&stop))
@@ -70,6 +70,17 @@ pub(crate) fn agent(args: &Args, in_force: InForce) -> Result<ExitCode> {
             Parent::line("failed", &format!("{error:#}"));
             Ok(ExitCode::FAILURE)
         }
+    }
+}
+
+/// Lets go of what launchers and shells left open: whoever waits for the end of a pipe must not wait for this process.
+fn close_inherited() {
+    let names = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = names.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let numbers: Vec<i32> = numbers.filter(|number| *number > 2).collect();
+    for number in numbers {
+        // The one of the listing is closed already. Nothing else of this process is open yet.
+        let _ = nix::unistd::close(number);
     }
 }
 
