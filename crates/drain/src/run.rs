@@ -8,6 +8,8 @@ use crate::progress::Phase;
 
 /// How often is looked whether something new counts, unless somebody [wakes](crate::Stop::wake) it.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// The same, where there is much to look through.
+const LOOK_EVERY_MAX: Duration = Duration::from_secs(5);
 
 /// Pauses that double, from a second to half a minute.
 #[derive(Debug, Default)]
@@ -65,8 +67,10 @@ impl Drain {
                     if until == Until::Drained {
                         return Ok(());
                     }
-                    // To look through many records that do not count yet takes its time.
-                    stop.wait(LOOK_EVERY.max(begun.elapsed() * 5));
+                    if step.pending {
+                        // To look through many records that do not count yet takes its time.
+                        stop.wait((begun.elapsed() * 5).clamp(LOOK_EVERY, LOOK_EVERY_MAX));
+                    }
                     // Without new records there is nothing new to count.
                     while !stop.is_stopped() && self.log().status().durable == last && !step.pending
                     {
