@@ -331,8 +331,10 @@ impl Watch {
 
     /// Writes down how things are, and says whether there is nothing left to do.
     fn look(&mut self, log: &Log, store: &LogStore, progress: &Progress, clients: u64) -> bool {
-        let report = Report::of(&self.holder, log, &store.status(), &progress.snapshot(), clients);
+        let mut report =
+            Report::of(&self.holder, log, &store.status(), &progress.snapshot(), clients);
         let idle = report.phase == Phase::Idle && report.uncommitted == 0 && !report.is_behind(log);
+        report.done = idle;
         self.write(&report, false);
         idle
     }
@@ -360,6 +362,7 @@ impl Watch {
     fn end(&mut self, log: &Log, store: &LogStore, progress: &Progress) {
         let mut report = Report::of(&self.holder, log, &store.status(), &progress.snapshot(), 0);
         report.ended = true;
+        report.done = report.uncommitted == 0 && !report.is_behind(log);
         self.write(&report, true);
     }
 }

@@ -53,6 +53,10 @@ pub(crate) struct Report {
     pub(crate) writers_waiting: u64,
     /// Files that ranks have open together, and whom they wait for.
     pub(crate) groups: Vec<GroupReport>,
+    /// When this was written, in milliseconds since 1970.
+    pub(crate) at_ms: u64,
+    /// Everything that was written is in the target.
+    pub(crate) done: bool,
     /// The agent has ended since.
     pub(crate) ended: bool,
     /// Records that do not count yet.
@@ -111,6 +115,8 @@ impl Report {
             drained_record: status.drained.0,
             writers_waiting: store.waiting,
             groups: store.groups.iter().map(group).collect(),
+            at_ms: now_ms(),
+            done: false,
             ended: false,
             uncommitted: store.uncommitted_records + store.uncommitted_names,
             phase: drain.phase.clone(),
@@ -128,7 +134,11 @@ impl Report {
             run: String::new(),
             command: description.run.clone(),
         };
-        Self { ended: true, ..Self::of(&holder, log, &logstore::Status::default(), drain, 0) }
+        Self {
+            ended: true,
+            done: true,
+            ..Self::of(&holder, log, &logstore::Status::default(), drain, 0)
+        }
     }
 
     /// Whether something that counts has not been looked at by the drain yet.
@@ -142,7 +152,7 @@ impl Report {
     }
 
     fn is_done(&self) -> bool {
-        self.state == "idle" && self.left_bytes == 0 && self.logged_bytes == 0
+        self.done
     }
 
     /// One line for people.
@@ -156,12 +166,17 @@ impl Report {
                     self.seconds_left.map_or(String::new(), |left| format!(", {left} s left"));
                 format!("draining at {rate}/s{left}")
             }
-            (None, _) if self.logged_bytes > 0 => "waiting for what does not count yet".to_owned(),
+            (None, _) if !self.done => "waiting for what does not count yet".to_owned(),
             (None, _) => "all is drained".to_owned(),
         };
         let (done, left) = (bytes_text(self.drained_bytes), bytes_text(self.logged_bytes));
         format!("{how}; {done} drained, {left} in the log only")
     }
+}
+
+fn now_ms() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }
 
 /// What an agent that lives says of its log.
@@ -316,8 +331,10 @@ impl Show {
 /// Shows how far an agent is until all is drained or it has ended. What it wrote last.
 pub(super) fn follow(place: &Place, show: Show) -> Result<Option<Report>> {
     let mut told: Option<(std::time::Instant, String)> = None;
+    let begun = now_ms();
     loop {
-        let Some(report) = live(place) else {
+        // What was written before says nothing of what a program has written since.
+        let Some(report) = live(place).filter(|report| report.at_ms >= begun) else {
             if place.holder().is_none() {
                 break;
             }
