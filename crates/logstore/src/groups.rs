@@ -87,7 +87,11 @@ impl Group {
             path: tree.path_of_inode(&self.inode),
             ranks: self.ranks,
             committed: state.committed,
-            waiting_for: if ahead { (0..self.ranks).filter(is_behind).collect() } else { Vec::new() },
+            waiting_for: if ahead {
+                (0..self.ranks).filter(is_behind).collect()
+            } else {
+                Vec::new()
+            },
         }
     }
 }
@@ -97,12 +101,7 @@ impl Tree {
     ///
     /// # Errors
     /// `EINVAL` for what makes no sense, `EIO` where the log has failed.
-    pub(crate) fn notice(
-        &self,
-        stream: &Stream,
-        inode: &Arc<Inode>,
-        notice: Notice,
-    ) -> Tried<()> {
+    pub(crate) fn notice(&self, stream: &Stream, inode: &Arc<Inode>, notice: Notice) -> Tried<()> {
         let is_file = matches!(inode.body, Body::File(_));
         if !is_file {
             return refuse("setxattr", Errno::EINVAL);

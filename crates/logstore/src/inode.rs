@@ -69,6 +69,8 @@ pub(crate) struct Inode {
     last: AtomicU64,
     /// Whether the tree keeps it, because the target has not all of it.
     pub(crate) is_held: AtomicBool,
+    /// Whether attributes and size are in memory.
+    pub(crate) is_loaded: AtomicBool,
     /// Whether its content is not known any more.
     pub(crate) is_broken: AtomicBool,
 }
@@ -122,6 +124,7 @@ impl Inode {
             openings: AtomicUsize::new(0),
             last: AtomicU64::new(0),
             is_held: AtomicBool::new(false),
+            is_loaded: AtomicBool::new(false),
             is_broken: AtomicBool::new(false),
         }
     }
@@ -145,6 +148,7 @@ impl Inode {
         inode.set_file_id(file);
         inode.set_number(MADE_HERE | file.0);
         *guard(&inode.meta) = Some(meta);
+        inode.is_loaded.store(true, Ordering::Release);
         inode.touched_by(sequence);
         inode
     }

@@ -157,9 +157,7 @@ impl Names {
                 }
                 self.slots.insert(name.to_vec(), seen)
             }
-            Some(Slot::Removed { since }) if *since <= through => {
-                self.slots.remove(name)
-            }
+            Some(Slot::Removed { since }) if *since <= through => self.slots.remove(name),
             _ => return None,
         };
         self.given_back += 1;
@@ -179,15 +177,6 @@ impl Names {
             Slot::Removed { .. } => None,
         };
         self.slots.values().filter_map(entry).collect()
-    }
-
-    /// The entries that the log has put here.
-    pub(crate) fn present(&self) -> Vec<(Vec<u8>, Arc<Entry>)> {
-        let all = self.slots.iter().filter_map(|(name, slot)| match slot {
-            Slot::Present { entry, .. } => Some((name.clone(), Arc::clone(entry))),
-            Slot::Removed { .. } | Slot::Seen(_) => None,
-        });
-        all.collect()
     }
 
     /// Takes notice of what the target lists now.

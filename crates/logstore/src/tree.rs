@@ -13,6 +13,7 @@ use rustix::time::ClockId;
 use store::Node;
 
 use crate::Options;
+use crate::content::Content;
 use crate::error::{Tried, logged, refusal};
 use crate::groups::Group;
 use crate::inode::{Base, Body, FILE_ID_STEP, Inode, marks};
@@ -42,7 +43,7 @@ pub(crate) struct Tree {
     pending_names: Mutex<VecDeque<Sequence>>,
     pub(crate) groups: Mutex<HashMap<epochs::Group, Arc<Group>>>,
     /// What clients had before the store was opened: they may come back.
-    pub(crate) returning: Mutex<Option<(Instant, Vec<Arc<Inode>>)>>,
+    pub(crate) returning: Mutex<Option<(Instant, HashMap<FileId, Arc<Inode>>)>>,
     /// Writers that wait for space.
     pub(crate) waiting: AtomicUsize,
     /// What lies up to here nobody reads from the log any more.
@@ -227,9 +228,10 @@ impl Tree {
     pub(crate) fn known_files(&self) -> Vec<FileId> {
         let mut table = self.table();
         table.by_file.retain(|_, inode| inode.strong_count() > 0);
-        let alive = table.by_file.iter().filter(|(_, inode)| {
-            inode.upgrade().is_some_and(|inode| inode.nlink() != Some(0))
-        });
+        let alive = table
+            .by_file
+            .iter()
+            .filter(|(_, inode)| inode.upgrade().is_some_and(|inode| inode.nlink() != Some(0)));
         alive.map(|(file, _)| *file).collect()
     }
 
@@ -371,8 +373,14 @@ impl Tree {
     }
 
     /// Gives a file of the target a number in the log, and says there which it is.
-    pub(crate) fn bind(&self, operation: &'static str, stream: u32, inode: &Arc<Inode>) -> Tried<FileId> {
+    pub(crate) fn bind(
+        &self,
+        operation: &'static str,
+        stream: u32,
+        inode: &Arc<Inode>,
+    ) -> Tried<FileId> {
         if let Some(file) = inode.file_id() {
+            load(operation, inode)?;
             return Ok(file);
         }
         let _turn = guard(&self.changes);
@@ -386,11 +394,11 @@ impl Tree {
         stream: u32,
         inode: &Arc<Inode>,
     ) -> Tried<FileId> {
+        load(operation, inode)?;
         if let Some(file) = inode.file_id() {
             return Ok(file);
         }
         let base = inode.base_node(operation)?.ok_or(refusal(operation, Errno::ESTALE))?;
-        inode.load_meta(operation)?;
         let file = self.new_file(inode.kind(), false);
         // What has lost its last name goes to the log only to be read again.
         if let Some(path) = self.path_of_inode(inode) {
@@ -401,10 +409,6 @@ impl Tree {
             };
             inode.touched_by(self.record(operation, stream, Some(file), &note)?);
         }
-        if let Body::File(content) = &inode.body {
-            let size = base.attributes()?.size;
-            writing(content).get_or_insert_with(|| crate::content::Content::of_size(size));
-        }
         inode.set_file_id(file);
         self.know(inode);
         self.hold(inode);
@@ -414,7 +418,11 @@ impl Tree {
     // Changing names, in memory: the record is written.
 
     /// Sees to it that names in a directory may be changed.
-    pub(crate) fn check_change(&self, operation: &'static str, dir: &Arc<Inode>) -> store::Result<()> {
+    pub(crate) fn check_change(
+        &self,
+        operation: &'static str,
+        dir: &Arc<Inode>,
+    ) -> store::Result<()> {
         let names = dir.names(operation)?;
         self.user.check(operation, dir, Access::SEARCH)?;
         self.user.check(operation, dir, Access::WRITE)?;
@@ -433,7 +441,11 @@ impl Tree {
     }
 
     /// Asks the target to change nothing, which what is read-only refuses all the same.
-    pub(crate) fn check_writable(&self, operation: &'static str, inode: &Inode) -> store::Result<()> {
+    pub(crate) fn check_writable(
+        &self,
+        operation: &'static str,
+        inode: &Inode,
+    ) -> store::Result<()> {
         match inode.base_node(operation)? {
             Some(base) => base.set_attributes(&p9::SetAttributes::default()),
             None => Ok(()),
@@ -508,6 +520,23 @@ impl Drop for Tree {
             guard(&inode.home).take();
         }
     }
+}
+
+/// Has attributes and size of a file in memory from here on.
+fn load(operation: &'static str, inode: &Inode) -> store::Result<()> {
+    if inode.is_loaded.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    inode.load_meta(operation)?;
+    if let Body::File(content) = &inode.body {
+        let mut content = writing(content);
+        if content.is_none() {
+            let base = inode.base_node(operation)?.ok_or(refusal(operation, Errno::ESTALE))?;
+            *content = Some(Content::of_size(base.attributes()?.size));
+        }
+    }
+    inode.is_loaded.store(true, Ordering::Release);
+    Ok(())
 }
 
 fn address(inode: &Arc<Inode>) -> usize {

@@ -204,7 +204,8 @@ impl Drain {
             };
             let bound = self.at_mark.iter().flat_map(|(file, paths)| {
                 let identity = identity(*file);
-                let bound = move |path: &Vec<u8>| Bound { file: *file, identity, path: path.clone() };
+                let bound =
+                    move |path: &Vec<u8>| Bound { file: *file, identity, path: path.clone() };
                 paths.iter().map(bound)
             });
             let state = State { next_file: self.next_file, files: bound.collect() };
