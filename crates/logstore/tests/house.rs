@@ -157,7 +157,7 @@ impl Drain {
         }
     }
 
-    fn step(
+    pub(crate) fn step(
         &mut self,
         log: &Log,
         store: &LogStore,
@@ -202,7 +202,9 @@ impl Drain {
                 let path = self.names.get(&file).and_then(|paths| paths.first());
                 path.and_then(|path| at(&root, path)).map_or(0, |node| node.qid().path)
             };
-            let bound = self.at_mark.iter().flat_map(|(file, paths)| {
+            // What nobody has any more is known by the target's number from here on.
+            let kept_paths = self.at_mark.iter().filter(|(file, _)| kept.files.contains(file));
+            let bound = kept_paths.flat_map(|(file, paths)| {
                 let identity = identity(*file);
                 let bound =
                     move |path: &Vec<u8>| Bound { file: *file, identity, path: path.clone() };
