@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use epochs::Notice;
-use hostlog::{Member, Prepare};
+use hostlog::{FileId, Member, Prepare};
 use p9::Errno;
 
 use crate::content::Content;
@@ -193,11 +193,22 @@ impl Tree {
         } else {
             self.set_epoch(inode, stream, rank, Member { epoch: next, ..member });
         }
+        // Names count by a commit before the next start only: should the agent die now and the epoch be
+        // found to be prepared by all, its file must be known.
+        let names = match self.pending_names().0 {
+            Some(_) => {
+                Some(self.log.begin_commit(stream, FileId::NONE).map_err(logged("setxattr"))?)
+            }
+            None => None,
+        };
         let name = name.to_string();
         let (ranks, name) = (group.ranks, name.as_bytes());
         self.log
             .prepare(&Prepare { stream, file, member, rank, ranks, name })
             .map_err(logged("setxattr"))?;
+        if let Some(through) = names {
+            self.settle_names(through);
+        }
         self.advance(&group, rank, epoch, leaves)
     }
 

@@ -43,12 +43,15 @@ pub(crate) struct Tree {
     pending_names: Mutex<VecDeque<Sequence>>,
     pub(crate) groups: Mutex<HashMap<epochs::Group, Arc<Group>>>,
     /// What clients had before the store was opened: they may come back.
-    pub(crate) returning: Mutex<Option<(Instant, HashMap<FileId, Arc<Inode>>)>>,
+    pub(crate) returning: Mutex<Option<Returning>>,
     /// Writers that wait for space.
     pub(crate) waiting: AtomicUsize,
     /// What lies up to here nobody reads from the log any more.
     pub(crate) forgotten: AtomicU64,
 }
+
+/// Since when, and what.
+pub(crate) type Returning = (Instant, HashMap<FileId, Arc<Inode>>);
 
 /// Inodes by what they are known by.
 #[derive(Default)]

@@ -169,9 +169,8 @@ impl Drain {
         let limit = store.drainable().min(log.status().durable);
         let mut mark = log.status().drained;
         let mut rest = log.replay();
-        let mut count = 0;
         let mut is_all = true;
-        for record in rest.by_ref() {
+        for (count, record) in rest.by_ref().enumerate() {
             let record = record.unwrap();
             if record.sequence > limit {
                 break;
@@ -180,7 +179,6 @@ impl Drain {
                 is_all = false;
                 break;
             }
-            count += 1;
             self.apply(log, &root, &record.what, record.file, record.sequence);
             if let What::Operation(operation) = &record.what {
                 follow(&mut self.at_mark, record.file, operation);
