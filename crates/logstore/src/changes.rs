@@ -186,8 +186,8 @@ impl Tree {
             _ => {}
         }
         if inode.nlink().is_some_and(|links| links > 1) {
-            // Its other names are to tell that they are one fewer.
-            self.bind_in_turn(operation, stream, inode)?;
+            // Its other names are to tell that they are one fewer, and to be found by the drain.
+            self.bind_another(operation, stream, entry)?;
         } else if inode.openings.load(Ordering::Acquire) > 0 {
             // The target will not have it any more: it must be open there. It may have been opened here to
             // be written only.
@@ -236,6 +236,10 @@ impl Tree {
             }
         }
         let file = self.bind_in_turn("rename", stream, &moved.inode)?;
+        if !is_directory {
+            let place = Place { dir: Arc::clone(old_dir), name: old.to_vec() };
+            self.bind_name("rename", stream, file, &moved.inode, &place)?;
+        }
         let (from, to) =
             (self.place_path("rename", old_dir, old)?, self.place_path("rename", new_dir, new)?);
         let what = Operation::Rename { from, to, flags: 0 };
@@ -247,6 +251,7 @@ impl Tree {
             }
         }
         // First in, then out: a look-up meanwhile may find both names, but never none.
+        moved.inode.remove_bound(old_dir, old);
         self.put(new_dir, new, &moved, since);
         self.cut(old_dir, old, since);
         if is_directory {
@@ -259,6 +264,7 @@ impl Tree {
 
     fn retire(&self, entry: &Entry, since: Sequence) {
         retire(entry, since);
+        self.hold(&entry.inode);
         let file = entry.inode.file_id().filter(|_| is_unnamed(&entry.inode));
         let mut returning = guard(&self.returning);
         let gone = returning.as_mut().zip(file).and_then(|((_, all), file)| all.remove(&file));
@@ -283,6 +289,9 @@ pub(crate) fn retire(entry: &Entry, since: Sequence) {
         inode.add_links(-1);
     }
     inode.touched_by(since);
+    if let Some(place) = entry.place() {
+        inode.remove_bound(&place.dir, &place.name);
+    }
     entry.move_to(None);
 }
 

@@ -17,6 +17,12 @@ pub(crate) struct Place {
     pub(crate) name: Vec<u8>,
 }
 
+impl Place {
+    pub(crate) fn is(&self, dir: &Arc<Inode>, name: &[u8]) -> bool {
+        Arc::ptr_eq(&self.dir, dir) && self.name == name
+    }
+}
+
 /// One name of a file. It stays the same entry when it is renamed, and so leads a node that was walked
 /// to under the old name to the new one.
 pub(crate) struct Entry {

@@ -144,7 +144,12 @@ impl Rebuild<'_> {
         let (dir, name) = self.place(path);
         if let Some(known) = self.files.get(&file).cloned() {
             // Another name of it.
-            if self.find(&dir, name).is_none() {
+            known.add_bound(&dir, name);
+            if let Some(expected) = self.expected.get_mut(&address(&known)) {
+                expected.paths.push(path.to_vec());
+            }
+            let here = self.find(&dir, name);
+            if here.is_none_or(|entry| !Arc::ptr_eq(&entry.inode, &known)) {
                 self.show(&dir, name, &known);
             }
             return;
@@ -165,6 +170,7 @@ impl Rebuild<'_> {
         };
         inode.set_file_id(file);
         inode.set_number(identity);
+        inode.add_bound(&dir, name);
         inode.touched_by(since);
         self.tree.know(&inode);
         self.files.insert(file, inode);
@@ -277,6 +283,7 @@ impl Rebuild<'_> {
         }
         self.count(&moved.inode, &old_dir, old);
         self.count(&moved.inode, &new_dir, new);
+        moved.inode.remove_bound(&old_dir, old);
         self.tree.put(&new_dir, new, &moved, since);
         self.tree.cut(&old_dir, old, since);
         old_dir.add_links(-is_directory);
@@ -288,6 +295,7 @@ impl Rebuild<'_> {
     fn count(&mut self, inode: &Arc<Inode>, dir: &Arc<Inode>, name: &[u8]) {
         if inode.created.is_none() && !inode.is_directory() {
             let place = Place { dir: Arc::clone(dir), name: name.to_vec() };
+            self.tree.hold(inode);
             self.links.push((Arc::clone(inode), place));
         }
     }

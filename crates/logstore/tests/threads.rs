@@ -124,7 +124,8 @@ fn a_drain_that_runs_all_the_while_changes_nothing_that_programs_see() {
         drain.step(&scene.log, &scene.store, &*scene.target, usize::MAX, 0);
     });
     assert!(steps > 10, "the drain had no time");
-    let shared: Vec<u8> = (0..200 * WRITERS).flat_map(|n| [(n % WRITERS) as u8 + 1; 1000]).collect();
+    let shared: Vec<u8> =
+        (0..200 * WRITERS).flat_map(|n| [(n % WRITERS) as u8 + 1; 1000]).collect();
     for root in [scene.root(), scene.target.root().unwrap()] {
         assert!(content_at(&root, "shared") == shared);
         for (dir, files) in &expected {
