@@ -245,6 +245,19 @@ fn an_epoch_that_all_had_prepared_when_the_agent_died_counts() {
 }
 
 #[test]
+fn an_epoch_that_one_had_not_prepared_when_the_agent_died_does_not_count() {
+    let scene = scene(true);
+    let (a, b) = (Rank::join(&scene, 7, 0, 2), Rank::join(&scene, 7, 1, 2));
+    a.write(0, "a");
+    b.write(1, "b");
+    a.prepare(1);
+    scene.disk.set_read_only(true);
+    drop((a, b));
+    scene.disk.set_read_only(false);
+    assert_eq!(after_a_crash(scene).1, "........");
+}
+
+#[test]
 fn notices_that_make_no_sense_are_refused() {
     let scene = scene(true);
     let a = Rank::join(&scene, 7, 0, 2);

@@ -139,6 +139,30 @@ fn a_drain_that_runs_all_the_while_changes_nothing_that_programs_see() {
 }
 
 #[test]
+fn a_file_without_a_name_is_read_from_the_log_as_long_as_it_is_open() {
+    let mut scene = Scene::with(Arc::new(MemStore::new()), small());
+    let root = scene.root();
+    let (_, open) = root.create(b"file", BOTH, 0o644).unwrap();
+    open.write_at(&[7; 100_000], 0).unwrap();
+    open.sync(false).unwrap();
+    root.remove(b"file", false).unwrap();
+    for n in 0..8 {
+        let (_, other) = root.create(format!("other{n}").as_bytes(), BOTH, 0o644).unwrap();
+        other.write_at(&[n; 60_000], 0).unwrap();
+        drop(other);
+        scene.drain_all();
+        let mut found = vec![0; 100_000];
+        assert_eq!(open.read_at(&mut found, 0).unwrap(), 100_000);
+        assert!(found.iter().all(|byte| *byte == 7));
+    }
+    drop(open);
+    scene.drain_all();
+    // All but the record that says so.
+    assert_eq!(scene.log.status().drained.0 + 1, scene.store.drainable().0);
+    assert_eq!(scene.store.status().logged_bytes, 0);
+}
+
+#[test]
 fn sizes_and_times_grow_while_a_file_is_written_and_drained() {
     let mut scene = Scene::with(Arc::new(MemStore::new()), small());
     let root = scene.root();
