@@ -1,6 +1,7 @@
 //! Changes of names: checked as the target would check them, appended to the log, then done in memory.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use hostlog::{FileId, Operation, Sequence};
 use p9::{Errno, QidType, mode};
@@ -156,11 +157,11 @@ impl Tree {
             (false, true) => return refuse("unlink", Errno::ENOTDIR),
             _ => {}
         }
-        self.check_retiring("unlink", &entry)?;
+        self.check_retiring("unlink", stream, &entry)?;
         let path = self.place_path("unlink", dir, name)?;
         let what = if directory { Operation::Rmdir { path } } else { Operation::Unlink { path } };
         let since = self.record("unlink", stream, entry.inode.file_id(), &what)?;
-        retire(&entry, since);
+        self.retire(&entry, since);
         if directory {
             dir.add_links(-1);
         }
@@ -169,22 +170,28 @@ impl Tree {
     }
 
     /// Whether a name may be taken from what has it, and makes that ready to live on without.
-    fn check_retiring(&self, operation: &'static str, entry: &Entry) -> Tried<()> {
+    fn check_retiring(&self, operation: &'static str, stream: u32, entry: &Entry) -> Tried<()> {
         let inode = &entry.inode;
         if inode.is_directory() {
             inode.load_meta(operation)?;
-            return if self.is_empty(inode)? { Ok(()) } else { refuse(operation, Errno::ENOTEMPTY) };
+            return if self.is_empty(inode)? {
+                Ok(())
+            } else {
+                refuse(operation, Errno::ENOTEMPTY)
+            };
         }
-        // Somebody else has it: then its attributes and bytes must be there when the target's name is not.
-        if Arc::strong_count(inode) > 1 {
-            match inode.load_meta(operation) {
-                Err(error) if error.to_errno() != Errno::ESTALE => return Err(error.into()),
-                _ => {}
-            }
-            if inode.openings.load(std::sync::atomic::Ordering::Acquire) > 0 {
-                // It may have been opened to be written only.
-                let _ = inode.reader();
-            }
+        match inode.load_meta(operation) {
+            // What somebody else has removed already may go.
+            Err(error) if error.to_errno() != Errno::ESTALE => return Err(error.into()),
+            _ => {}
+        }
+        if inode.nlink().is_some_and(|links| links > 1) {
+            // Its other names are to tell that they are one fewer, and to be found by the drain.
+            self.bind_another(operation, stream, entry)?;
+        } else if inode.openings.load(Ordering::Acquire) > 0 {
+            // The target will not have it any more: it must be open there. It may have been opened here to
+            // be written only.
+            let _ = inode.reader();
         }
         Ok(())
     }
@@ -225,21 +232,26 @@ impl Tree {
             match (is_directory, replaced.inode.is_directory()) {
                 (true, false) => return refuse("rename", Errno::ENOTDIR),
                 (false, true) => return refuse("rename", Errno::EISDIR),
-                _ => self.check_retiring("rename", replaced)?,
+                _ => self.check_retiring("rename", stream, replaced)?,
             }
         }
         let file = self.bind_in_turn("rename", stream, &moved.inode)?;
+        if !is_directory {
+            let place = Place { dir: Arc::clone(old_dir), name: old.to_vec() };
+            self.bind_name("rename", stream, file, &moved.inode, &place)?;
+        }
         let (from, to) =
             (self.place_path("rename", old_dir, old)?, self.place_path("rename", new_dir, new)?);
         let what = Operation::Rename { from, to, flags: 0 };
         let since = self.record("rename", stream, Some(file), &what)?;
         if let Some(replaced) = &replaced {
-            retire(replaced, since);
+            self.retire(replaced, since);
             if is_directory {
                 new_dir.add_links(-1);
             }
         }
         // First in, then out: a look-up meanwhile may find both names, but never none.
+        moved.inode.remove_bound(old_dir, old);
         self.put(new_dir, new, &moved, since);
         self.cut(old_dir, old, since);
         if is_directory {
@@ -248,6 +260,16 @@ impl Tree {
         }
         moved.inode.add_links(0);
         Ok(())
+    }
+
+    fn retire(&self, entry: &Entry, since: Sequence) {
+        retire(entry, since);
+        self.hold(&entry.inode);
+        let file = entry.inode.file_id().filter(|_| is_unnamed(&entry.inode));
+        let mut returning = guard(&self.returning);
+        let gone = returning.as_mut().zip(file).and_then(|((_, all), file)| all.remove(&file));
+        drop(returning);
+        drop(gone);
     }
 
     /// Whether a directory has no names.
@@ -267,6 +289,9 @@ pub(crate) fn retire(entry: &Entry, since: Sequence) {
         inode.add_links(-1);
     }
     inode.touched_by(since);
+    if let Some(place) = entry.place() {
+        inode.remove_bound(&place.dir, &place.name);
+    }
     entry.move_to(None);
 }
 

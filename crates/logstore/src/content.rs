@@ -96,12 +96,7 @@ impl Content {
     }
 
     /// The same, and remembers that it does not count yet.
-    pub(crate) fn apply_pending(
-        &mut self,
-        sequence: Sequence,
-        member: Option<Member>,
-        edit: Edit,
-    ) {
+    pub(crate) fn apply_pending(&mut self, sequence: Sequence, member: Option<Member>, edit: Edit) {
         self.apply(sequence, edit);
         self.pending.insert(sequence, Pending { member, edit });
     }
@@ -145,9 +140,7 @@ impl Content {
     pub(crate) fn settle_group(&mut self, member: Member, through: Sequence) {
         self.pending.retain(|sequence, other| {
             *sequence > through
-                || other
-                    .member
-                    .is_none_or(|of| of.group != member.group || of.epoch > member.epoch)
+                || other.member.is_none_or(|of| of.group != member.group || of.epoch > member.epoch)
         });
     }
 

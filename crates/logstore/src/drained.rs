@@ -66,9 +66,8 @@ impl Tree {
             self.forget(&inode, through);
         }
         let mut returning = guard(&self.returning);
-        let is_over = returning.as_ref().is_some_and(|(since, _)| {
-            since.elapsed() > self.options.return_wait
-        });
+        let is_over =
+            returning.as_ref().is_some_and(|(since, _)| since.elapsed() > self.options.return_wait);
         let gone = if is_over { returning.take() } else { None };
         drop(returning);
         drop(gone);

@@ -103,7 +103,7 @@ impl Tree {
         if inode.is_broken.load(Ordering::Acquire) {
             return refuse("write", Errno::EIO);
         }
-        let content = content.get_or_insert_with(Content::default);
+        let Some(content) = content.as_mut() else { return refuse("write", Errno::EIO) };
         let offset = offset.unwrap_or(content.size());
         if offset > SIZE_MAX {
             return refuse("write", Errno::EINVAL);
@@ -140,14 +140,12 @@ impl Tree {
         }
         let file = self.bind("truncate", stream, inode)?;
         let mut content = writing(content);
-        let content = content.get_or_insert_with(Content::default);
+        let Some(content) = content.as_mut() else { return refuse("truncate", Errno::EIO) };
         self.hold_written(inode);
         let member = guard(&inode.sharing).member(stream);
         let change = Change { stream, file, member, namespace: false };
-        let sequence = self
-            .log
-            .change(&change, &Operation::Truncate { size })
-            .map_err(logged("truncate"))?;
+        let sequence =
+            self.log.change(&change, &Operation::Truncate { size }).map_err(logged("truncate"))?;
         content.apply_pending(sequence, member, Edit::Size(size));
         inode.touched_by(sequence);
         inode.touch_content(self.user.uid);
@@ -247,12 +245,7 @@ impl Tree {
     }
 
     /// Takes notice that an epoch counts.
-    pub(crate) fn settle_epoch(
-        &self,
-        inode: &Inode,
-        member: Member,
-        through: hostlog::Sequence,
-    ) {
+    pub(crate) fn settle_epoch(&self, inode: &Inode, member: Member, through: hostlog::Sequence) {
         if let Body::File(content) = &inode.body
             && let Some(content) = writing(content).as_mut()
         {

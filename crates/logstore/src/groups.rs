@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
 use epochs::Notice;
-use hostlog::{Member, Prepare};
+use hostlog::{FileId, Member, Prepare};
 use p9::Errno;
 
 use crate::content::Content;
@@ -87,7 +87,11 @@ impl Group {
             path: tree.path_of_inode(&self.inode),
             ranks: self.ranks,
             committed: state.committed,
-            waiting_for: if ahead { (0..self.ranks).filter(is_behind).collect() } else { Vec::new() },
+            waiting_for: if ahead {
+                (0..self.ranks).filter(is_behind).collect()
+            } else {
+                Vec::new()
+            },
         }
     }
 }
@@ -97,12 +101,7 @@ impl Tree {
     ///
     /// # Errors
     /// `EINVAL` for what makes no sense, `EIO` where the log has failed.
-    pub(crate) fn notice(
-        &self,
-        stream: &Stream,
-        inode: &Arc<Inode>,
-        notice: Notice,
-    ) -> Tried<()> {
+    pub(crate) fn notice(&self, stream: &Stream, inode: &Arc<Inode>, notice: Notice) -> Tried<()> {
         let is_file = matches!(inode.body, Body::File(_));
         if !is_file {
             return refuse("setxattr", Errno::EINVAL);
@@ -194,11 +193,22 @@ impl Tree {
         } else {
             self.set_epoch(inode, stream, rank, Member { epoch: next, ..member });
         }
+        // Names count by a commit before the next start only: should the agent die now and the epoch be
+        // found to be prepared by all, its file must be known.
+        let names = match self.pending_names().0 {
+            Some(_) => {
+                Some(self.log.begin_commit(stream, FileId::NONE).map_err(logged("setxattr"))?)
+            }
+            None => None,
+        };
         let name = name.to_string();
         let (ranks, name) = (group.ranks, name.as_bytes());
         self.log
             .prepare(&Prepare { stream, file, member, rank, ranks, name })
             .map_err(logged("setxattr"))?;
+        if let Some(through) = names {
+            self.settle_names(through);
+        }
         self.advance(&group, rank, epoch, leaves)
     }
 

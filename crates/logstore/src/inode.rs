@@ -62,6 +62,8 @@ pub(crate) struct Inode {
     /// Names of it that somebody knows; directories have but one, and know it themselves.
     pub(crate) entries: Mutex<Vec<Weak<Entry>>>,
     pub(crate) home: Mutex<Option<Place>>,
+    /// Names of which the log says that they are the file id's; for what is no directory.
+    bound: Mutex<Vec<Place>>,
     pub(crate) locks: Arc<FileLocks>,
     pub(crate) sharing: Mutex<Sharing>,
     pub(crate) openings: AtomicUsize,
@@ -69,6 +71,10 @@ pub(crate) struct Inode {
     last: AtomicU64,
     /// Whether the tree keeps it, because the target has not all of it.
     pub(crate) is_held: AtomicBool,
+    /// Whether attributes and size are in memory.
+    pub(crate) is_loaded: AtomicBool,
+    /// Whether it has lost the names that the log knew, and has others in the target.
+    pub(crate) is_astray: AtomicBool,
     /// Whether its content is not known any more.
     pub(crate) is_broken: AtomicBool,
 }
@@ -117,11 +123,14 @@ impl Inode {
             body,
             entries: Mutex::default(),
             home: Mutex::default(),
+            bound: Mutex::default(),
             locks: Arc::default(),
             sharing: Mutex::default(),
             openings: AtomicUsize::new(0),
             last: AtomicU64::new(0),
             is_held: AtomicBool::new(false),
+            is_loaded: AtomicBool::new(false),
+            is_astray: AtomicBool::new(false),
             is_broken: AtomicBool::new(false),
         }
     }
@@ -145,6 +154,7 @@ impl Inode {
         inode.set_file_id(file);
         inode.set_number(MADE_HERE | file.0);
         *guard(&inode.meta) = Some(meta);
+        inode.is_loaded.store(true, Ordering::Release);
         inode.touched_by(sequence);
         inode
     }
@@ -239,6 +249,26 @@ impl Inode {
             let reader = guard(&self.reader).take();
             drop(reader);
         }
+    }
+
+    /// The names that the log knows it by.
+    pub(crate) fn bound(&self) -> Vec<Place> {
+        guard(&self.bound).clone()
+    }
+
+    pub(crate) fn add_bound(&self, dir: &Arc<Inode>, name: &[u8]) {
+        let mut bound = guard(&self.bound);
+        if !self.is_directory() && !bound.iter().any(|place| place.is(dir, name)) {
+            bound.push(Place { dir: Arc::clone(dir), name: name.to_vec() });
+        }
+    }
+
+    pub(crate) fn remove_bound(&self, dir: &Arc<Inode>, name: &[u8]) {
+        let mut bound = guard(&self.bound);
+        let gone = bound.iter().position(|place| place.is(dir, name));
+        let gone = gone.map(|index| bound.swap_remove(index));
+        drop(bound);
+        drop(gone);
     }
 
     pub(crate) fn last(&self) -> Sequence {

@@ -17,6 +17,12 @@ pub(crate) struct Place {
     pub(crate) name: Vec<u8>,
 }
 
+impl Place {
+    pub(crate) fn is(&self, dir: &Arc<Inode>, name: &[u8]) -> bool {
+        Arc::ptr_eq(&self.dir, dir) && self.name == name
+    }
+}
+
 /// One name of a file. It stays the same entry when it is renamed, and so leads a node that was walked
 /// to under the old name to the new one.
 pub(crate) struct Entry {
@@ -157,9 +163,7 @@ impl Names {
                 }
                 self.slots.insert(name.to_vec(), seen)
             }
-            Some(Slot::Removed { since }) if *since <= through => {
-                self.slots.remove(name)
-            }
+            Some(Slot::Removed { since }) if *since <= through => self.slots.remove(name),
             _ => return None,
         };
         self.given_back += 1;
@@ -179,15 +183,6 @@ impl Names {
             Slot::Removed { .. } => None,
         };
         self.slots.values().filter_map(entry).collect()
-    }
-
-    /// The entries that the log has put here.
-    pub(crate) fn present(&self) -> Vec<(Vec<u8>, Arc<Entry>)> {
-        let all = self.slots.iter().filter_map(|(name, slot)| match slot {
-            Slot::Present { entry, .. } => Some((name.clone(), Arc::clone(entry))),
-            Slot::Removed { .. } | Slot::Seen(_) => None,
-        });
-        all.collect()
     }
 
     /// Takes notice of what the target lists now.

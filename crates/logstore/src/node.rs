@@ -327,9 +327,8 @@ impl Node for LogNode {
             let Ok(notice) = Notice::parse(value) else {
                 return Err(refusal("setxattr", Errno::EINVAL));
             };
-            return self.patiently("setxattr", || {
-                self.tree().notice(&self.stream, self.inode(), notice)
-            });
+            return self
+                .patiently("setxattr", || self.tree().notice(&self.stream, self.inode(), notice));
         }
         match self.inode().base_node("setxattr")? {
             _ if name == epochs::LOG => Err(refusal("setxattr", Errno::EPERM)),

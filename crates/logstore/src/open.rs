@@ -200,18 +200,10 @@ impl Tree {
         let names = dir.names("getdents64")?;
         for _ in 0..RACES_MAX {
             let before = guard(names).given_back;
-            let mut listed = Vec::new();
-            if let Some(base) = dir.base_node("getdents64")? {
-                let open = base.open(OpenFlags::DIRECTORY)?;
-                open.read_directory(0, &mut |entry| {
-                    if entry.name != b"." && entry.name != b".." {
-                        let (number, kind) = (entry.qid.path, entry.qid.kind);
-                        let found = Listed { number, kind, entry_type: entry.kind };
-                        listed.push((entry.name.to_vec(), found));
-                    }
-                    true
-                })?;
-            }
+            let listed = match dir.base_node("getdents64")? {
+                Some(base) => list(&base)?,
+                None => Vec::new(),
+            };
             let mut names = guard(names);
             if names.given_back == before {
                 names.refresh(listed);
@@ -220,4 +212,18 @@ impl Tree {
         }
         Err(refusal("getdents64", Errno::EAGAIN))
     }
+}
+
+/// What a directory of the target lists, but for `.` and `..`.
+pub(crate) fn list(base: &Arc<dyn store::Node>) -> Result<Vec<(Vec<u8>, Listed)>> {
+    let mut listed = Vec::new();
+    let open = base.open(OpenFlags::DIRECTORY)?;
+    open.read_directory(0, &mut |entry| {
+        if entry.name != b"." && entry.name != b".." {
+            let (number, kind) = (entry.qid.path, entry.qid.kind);
+            listed.push((entry.name.to_vec(), Listed { number, kind, entry_type: entry.kind }));
+        }
+        true
+    })?;
+    Ok(listed)
 }

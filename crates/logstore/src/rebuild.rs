@@ -5,7 +5,7 @@
 //! done to inodes whose base is unknown; these remember which identity they must have and every path that
 //! they come by, and are looked for in the target at the end. What has never moved is where its directory is.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -17,8 +17,9 @@ use crate::changes::retire;
 use crate::content::{Content, Edit};
 use crate::error::{Error, Result};
 use crate::inode::{Base, Body, Inode, Meta, is_made_here, kind_of};
-use crate::names::{Entry, Place, Slot};
+use crate::names::{Entry, Found, Place, Slot};
 use crate::node::apply_attributes;
+use crate::open::list;
 use crate::state::{Bound, IDENTITY_TAG};
 use crate::tree::{Tree, guard, regular, writing};
 
@@ -40,8 +41,8 @@ pub(crate) struct Rebuild<'t> {
     order: Vec<usize>,
     edits: HashMap<FileId, Vec<(Sequence, Edit)>>,
     attributes: Vec<(Arc<Inode>, hostlog::Attributes)>,
-    /// Names by `link` and `unlink` of what the target has: it may or may not have seen them.
-    links: Vec<(Arc<Inode>, Vec<u8>, i64)>,
+    /// Names that files had or got: the target may or may not have them.
+    links: Vec<(Arc<Inode>, Place)>,
     /// The last `Bind`, until its note comes.
     binding: Option<(FileId, Vec<u8>)>,
     entries: Vec<Arc<Entry>>,
@@ -114,13 +115,7 @@ impl Rebuild<'_> {
         inode
     }
 
-    fn expect(
-        &mut self,
-        inode: &Arc<Inode>,
-        dir: &Arc<Inode>,
-        name: &[u8],
-        identity: Option<u64>,
-    ) {
+    fn expect(&mut self, inode: &Arc<Inode>, dir: &Arc<Inode>, name: &[u8], identity: Option<u64>) {
         let first = Place { dir: Arc::clone(dir), name: name.to_vec() };
         let paths = self.tree.path_of(&first).into_iter().collect();
         self.order.push(address(inode));
@@ -149,7 +144,12 @@ impl Rebuild<'_> {
         let (dir, name) = self.place(path);
         if let Some(known) = self.files.get(&file).cloned() {
             // Another name of it.
-            if self.find(&dir, name).is_none() {
+            known.add_bound(&dir, name);
+            if let Some(expected) = self.expected.get_mut(&address(&known)) {
+                expected.paths.push(path.to_vec());
+            }
+            let here = self.find(&dir, name);
+            if here.is_none_or(|entry| !Arc::ptr_eq(&entry.inode, &known)) {
                 self.show(&dir, name, &known);
             }
             return;
@@ -170,6 +170,7 @@ impl Rebuild<'_> {
         };
         inode.set_file_id(file);
         inode.set_number(identity);
+        inode.add_bound(&dir, name);
         inode.touched_by(since);
         self.tree.know(&inode);
         self.files.insert(file, inode);
@@ -244,7 +245,7 @@ impl Rebuild<'_> {
         let Some(inode) = self.files.get(&file).cloned() else { return };
         let (dir, name) = self.place(path);
         inode.add_links(1);
-        self.links.push((Arc::clone(&inode), path.to_vec(), 1));
+        self.count(&inode, &dir, name);
         self.tree.put(&dir, name, &Entry::unplaced(inode), since);
         let (dir, name) = self.place(path);
         if let Some(entry) = self.find(&dir, name) {
@@ -255,7 +256,7 @@ impl Rebuild<'_> {
     fn remove(&mut self, path: &[u8], since: Sequence) {
         let (dir, name) = self.place(path);
         if let Some(entry) = self.find(&dir, name) {
-            self.links.push((Arc::clone(&entry.inode), path.to_vec(), -1));
+            self.count(&entry.inode, &dir, name);
             dir.add_links(-i64::from(entry.inode.is_directory()));
             retire(&entry, since);
         }
@@ -277,13 +278,26 @@ impl Rebuild<'_> {
         let is_directory = i64::from(moved.inode.is_directory());
         if let Some(replaced) = self.find(&new_dir, new) {
             new_dir.add_links(-i64::from(replaced.inode.is_directory()));
+            self.count(&replaced.inode, &new_dir, new);
             retire(&replaced, since);
         }
+        self.count(&moved.inode, &old_dir, old);
+        self.count(&moved.inode, &new_dir, new);
+        moved.inode.remove_bound(&old_dir, old);
         self.tree.put(&new_dir, new, &moved, since);
         self.tree.cut(&old_dir, old, since);
         old_dir.add_links(-is_directory);
         new_dir.add_links(is_directory);
         self.moved(&moved);
+    }
+
+    /// Notes a name that may be another's by now, for what the target has.
+    fn count(&mut self, inode: &Arc<Inode>, dir: &Arc<Inode>, name: &[u8]) {
+        if inode.created.is_none() && !inode.is_directory() {
+            let place = Place { dir: Arc::clone(dir), name: name.to_vec() };
+            self.tree.hold(inode);
+            self.links.push((Arc::clone(inode), place));
+        }
     }
 
     /// Notes where everything is that has moved.
@@ -308,8 +322,11 @@ impl Rebuild<'_> {
                 self.resolve_one(expected)?;
             }
         }
-        for (inode, path, change) in std::mem::take(&mut self.links) {
-            self.count_link(&inode, &path, change)?;
+        let mut counted = HashSet::new();
+        for (inode, place) in std::mem::take(&mut self.links) {
+            if counted.insert((address(&inode), address(&place.dir), place.name.clone())) {
+                self.count_link(&inode, &place)?;
+            }
         }
         for (file, edits) in std::mem::take(&mut self.edits) {
             if let Some(inode) = self.files.get(&file) {
@@ -325,10 +342,9 @@ impl Rebuild<'_> {
         for dir in self.tree.held() {
             self.count_directories(&dir)?;
         }
-        let returning = self.files.into_values().filter(|inode| {
-            inode.file_id().is_some_and(is_made_here) && inode.nlink() != Some(0)
-        });
-        *guard(&self.tree.returning) = Some((Instant::now(), returning.collect()));
+        let mut returning = self.files;
+        returning.retain(|file, inode| is_made_here(*file) && inode.nlink() != Some(0));
+        *guard(&self.tree.returning) = Some((Instant::now(), returning));
         Ok(())
     }
 
@@ -400,32 +416,51 @@ impl Rebuild<'_> {
         Ok(())
     }
 
-    /// Counts a name of a file of the target that this may not have seen come or go.
-    fn count_link(&self, inode: &Arc<Inode>, path: &[u8], change: i64) -> Result<()> {
-        if inode.created.is_some() || inode.is_directory() || !self.load(inode)? {
+    /// Counts a name of a file of the target that this has not seen come or go.
+    fn count_link(&self, inode: &Arc<Inode>, place: &Place) -> Result<()> {
+        if !self.load(inode)? {
             return Ok(());
         }
-        let here = self.walk(path)?.is_some_and(|node| node.qid().path == inode_path(inode));
-        if here == (change < 0) {
-            inode.add_links(change);
-        }
+        let there = match (place.dir.base(), self.tree.path_of(place)) {
+            (Base::Node(dir), _) => found(dir.walk(&[&place.name]))?,
+            // The target may have made the directory already.
+            (_, Some(path)) => self.walk(&path)?,
+            (_, None) => None,
+        };
+        let there = there.is_some_and(|node| node.qid().path == inode_path(inode));
+        let here = self.find(&place.dir, &place.name);
+        let here = here.is_some_and(|entry| Arc::ptr_eq(&entry.inode, inode));
+        inode.add_links(i64::from(here) - i64::from(there));
         Ok(())
     }
 
-    /// Counts the directories in one of the target that this may not have yet.
+    /// Counts the directories in one of the target, which has others than it will have.
     fn count_directories(&self, dir: &Arc<Inode>) -> Result<()> {
         let (Body::Directory(names), Base::Node(base)) = (&dir.body, dir.base()) else {
             return Ok(());
         };
-        let present = guard(names).present();
-        if !self.load(dir)? {
+        if guard(names).is_drained() || !self.load(dir)? {
             return Ok(());
         }
-        for (name, entry) in present {
-            if entry.inode.is_directory() && found(base.walk(&[&name]))?.is_none() {
-                dir.add_links(1);
-            }
+        let refused = Error::target("listing a directory of");
+        let found = base.attributes().map_err(&refused)?.nlink;
+        // Where file systems do not count, neither do we.
+        if found < 2 {
+            return Ok(());
         }
+        let listed = list(&base).map_err(refused)?;
+        let is_directory = |kind: QidType| kind == QidType::DIR;
+        let before = listed.iter().filter(|(_, listed)| is_directory(listed.kind)).count();
+        let mut names = guard(names);
+        names.refresh(listed);
+        let after = names.behind(0, usize::MAX).into_iter().filter(|(_, _, found)| match found {
+            Found::Entry(entry) => entry.inode.is_directory(),
+            Found::Target(listed) => is_directory(listed.kind),
+        });
+        let after = after.count();
+        drop(names);
+        let links = found + after as u64 - (before as u64).min(found);
+        dir.change_meta(|meta, _| meta.nlink = links);
         Ok(())
     }
 }

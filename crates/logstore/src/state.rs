@@ -79,8 +79,7 @@ mod tests {
     #[test]
     fn a_state_comes_back_and_a_damaged_one_is_none() {
         let identity = 7 << 40;
-        let bound =
-            |file, path: &[u8]| Bound { file: FileId(file), identity, path: path.to_vec() };
+        let bound = |file, path: &[u8]| Bound { file: FileId(file), identity, path: path.to_vec() };
         let state = State { next_file: 99, files: vec![bound(1, b"a/b"), bound(2, b"")] };
         let bytes = state.encode();
         assert_eq!(State::decode(&bytes), Some(state));

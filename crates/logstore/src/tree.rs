@@ -13,6 +13,7 @@ use rustix::time::ClockId;
 use store::Node;
 
 use crate::Options;
+use crate::content::Content;
 use crate::error::{Tried, logged, refusal};
 use crate::groups::Group;
 use crate::inode::{Base, Body, FILE_ID_STEP, Inode, marks};
@@ -42,12 +43,15 @@ pub(crate) struct Tree {
     pending_names: Mutex<VecDeque<Sequence>>,
     pub(crate) groups: Mutex<HashMap<epochs::Group, Arc<Group>>>,
     /// What clients had before the store was opened: they may come back.
-    pub(crate) returning: Mutex<Option<(Instant, Vec<Arc<Inode>>)>>,
+    pub(crate) returning: Mutex<Option<Returning>>,
     /// Writers that wait for space.
     pub(crate) waiting: AtomicUsize,
     /// What lies up to here nobody reads from the log any more.
     pub(crate) forgotten: AtomicU64,
 }
+
+/// Since when, and what.
+pub(crate) type Returning = (Instant, HashMap<FileId, Arc<Inode>>);
 
 /// Inodes by what they are known by.
 #[derive(Default)]
@@ -227,9 +231,10 @@ impl Tree {
     pub(crate) fn known_files(&self) -> Vec<FileId> {
         let mut table = self.table();
         table.by_file.retain(|_, inode| inode.strong_count() > 0);
-        let alive = table.by_file.iter().filter(|(_, inode)| {
-            inode.upgrade().is_some_and(|inode| inode.nlink() != Some(0))
-        });
+        let alive = table
+            .by_file
+            .iter()
+            .filter(|(_, inode)| inode.upgrade().is_some_and(|inode| inode.nlink() != Some(0)));
         alive.map(|(file, _)| *file).collect()
     }
 
@@ -317,13 +322,7 @@ impl Tree {
         if Arc::ptr_eq(inode, &self.root.inode) {
             return Some(Vec::new());
         }
-        if inode.is_directory() {
-            let home = guard(&inode.home).clone()?;
-            return self.path_of(&home);
-        }
-        let known: Vec<Arc<Entry>> =
-            guard(&inode.entries).iter().filter_map(Weak::upgrade).collect();
-        known.iter().find_map(|entry| self.path_of(&entry.place()?))
+        self.places_of(inode).iter().find_map(|place| self.path_of(place))
     }
 
     /// Whether `dir` is `above` or lies somewhere below it.
@@ -371,8 +370,15 @@ impl Tree {
     }
 
     /// Gives a file of the target a number in the log, and says there which it is.
-    pub(crate) fn bind(&self, operation: &'static str, stream: u32, inode: &Arc<Inode>) -> Tried<FileId> {
+    pub(crate) fn bind(
+        &self,
+        operation: &'static str,
+        stream: u32,
+        inode: &Arc<Inode>,
+    ) -> Tried<FileId> {
         if let Some(file) = inode.file_id() {
+            load(operation, inode)?;
+            self.find_again(operation, stream, inode)?;
             return Ok(file);
         }
         let _turn = guard(&self.changes);
@@ -386,24 +392,18 @@ impl Tree {
         stream: u32,
         inode: &Arc<Inode>,
     ) -> Tried<FileId> {
+        load(operation, inode)?;
         if let Some(file) = inode.file_id() {
             return Ok(file);
         }
-        let base = inode.base_node(operation)?.ok_or(refusal(operation, Errno::ESTALE))?;
-        inode.load_meta(operation)?;
         let file = self.new_file(inode.kind(), false);
         // What has lost its last name goes to the log only to be read again.
-        if let Some(path) = self.path_of_inode(inode) {
-            self.record(operation, stream, Some(file), &Operation::Bind { path })?;
-            let note = Operation::Note {
-                tag: IDENTITY_TAG,
-                bytes: base.qid().path.to_le_bytes().to_vec(),
-            };
-            inode.touched_by(self.record(operation, stream, Some(file), &note)?);
-        }
-        if let Body::File(content) = &inode.body {
-            let size = base.attributes()?.size;
-            writing(content).get_or_insert_with(|| crate::content::Content::of_size(size));
+        match self.places_of(inode).first() {
+            Some(place) => self.bind_name(operation, stream, file, inode, place)?,
+            None if Arc::ptr_eq(inode, &self.root.inode) => {
+                self.bind_path(operation, stream, file, inode, Vec::new())?;
+            }
+            None => {}
         }
         inode.set_file_id(file);
         self.know(inode);
@@ -411,10 +411,103 @@ impl Tree {
         Ok(file)
     }
 
+    /// Where an inode can be found, first where the log says so.
+    fn places_of(&self, inode: &Arc<Inode>) -> Vec<Place> {
+        if inode.is_directory() {
+            return guard(&inode.home).iter().cloned().collect();
+        }
+        let mut places = inode.bound();
+        let known: Vec<Arc<Entry>> =
+            guard(&inode.entries).iter().filter_map(Weak::upgrade).collect();
+        for place in known.iter().filter_map(|entry| entry.place()) {
+            if !places.iter().any(|other| other.is(&place.dir, &place.name)) {
+                places.push(place);
+            }
+        }
+        places
+    }
+
+    /// Says in the log that this is a name of a file, unless it does: the drain must not lose a file of
+    /// which one name is removed and the other was never spoken of. The caller holds `changes`.
+    pub(crate) fn bind_name(
+        &self,
+        operation: &'static str,
+        stream: u32,
+        file: FileId,
+        inode: &Inode,
+        place: &Place,
+    ) -> Tried<()> {
+        if inode.bound().iter().any(|other| other.is(&place.dir, &place.name)) {
+            return Ok(());
+        }
+        if let Some(path) = self.path_of(place) {
+            self.bind_path(operation, stream, file, inode, path)?;
+            inode.add_bound(&place.dir, &place.name);
+        }
+        Ok(())
+    }
+
+    fn bind_path(
+        &self,
+        operation: &'static str,
+        stream: u32,
+        file: FileId,
+        inode: &Inode,
+        path: Vec<u8>,
+    ) -> Tried<()> {
+        let base = inode.base_node(operation)?.ok_or(refusal(operation, Errno::ESTALE))?;
+        self.record(operation, stream, Some(file), &Operation::Bind { path })?;
+        let bytes = base.qid().path.to_le_bytes().to_vec();
+        let note = Operation::Note { tag: IDENTITY_TAG, bytes };
+        inode.touched_by(self.record(operation, stream, Some(file), &note)?);
+        Ok(())
+    }
+
+    /// Before a name of a file is taken away that has others: sees to it that the log knows one of those.
+    pub(crate) fn bind_another(
+        &self,
+        operation: &'static str,
+        stream: u32,
+        entry: &Entry,
+    ) -> Tried<()> {
+        let inode = &entry.inode;
+        let file = self.bind_in_turn(operation, stream, inode)?;
+        let Some(here) = entry.place() else { return Ok(()) };
+        // Those that the log knows come first.
+        let places = self.places_of(inode);
+        match places.iter().find(|place| !place.is(&here.dir, &here.name)) {
+            Some(place) => self.bind_name(operation, stream, file, inode, place)?,
+            None => inode.is_astray.store(true, Ordering::Release),
+        }
+        Ok(())
+    }
+
+    /// Whether a file that has lost its known names has been seen by another since.
+    ///
+    /// # Errors
+    /// `EIO` as long as it has not: what is written could be brought to no name.
+    fn find_again(&self, operation: &'static str, stream: u32, inode: &Arc<Inode>) -> Tried<()> {
+        if !inode.is_astray.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let _turn = guard(&self.changes);
+        let (places, file) = (self.places_of(inode), inode.file_id());
+        let (Some(place), Some(file)) = (places.first(), file) else {
+            return Err(refusal(operation, Errno::EIO).into());
+        };
+        self.bind_name(operation, stream, file, inode, place)?;
+        inode.is_astray.store(false, Ordering::Release);
+        Ok(())
+    }
+
     // Changing names, in memory: the record is written.
 
     /// Sees to it that names in a directory may be changed.
-    pub(crate) fn check_change(&self, operation: &'static str, dir: &Arc<Inode>) -> store::Result<()> {
+    pub(crate) fn check_change(
+        &self,
+        operation: &'static str,
+        dir: &Arc<Inode>,
+    ) -> store::Result<()> {
         let names = dir.names(operation)?;
         self.user.check(operation, dir, Access::SEARCH)?;
         self.user.check(operation, dir, Access::WRITE)?;
@@ -433,7 +526,11 @@ impl Tree {
     }
 
     /// Asks the target to change nothing, which what is read-only refuses all the same.
-    pub(crate) fn check_writable(&self, operation: &'static str, inode: &Inode) -> store::Result<()> {
+    pub(crate) fn check_writable(
+        &self,
+        operation: &'static str,
+        inode: &Inode,
+    ) -> store::Result<()> {
         match inode.base_node(operation)? {
             Some(base) => base.set_attributes(&p9::SetAttributes::default()),
             None => Ok(()),
@@ -441,6 +538,7 @@ impl Tree {
     }
 
     pub(crate) fn put(&self, dir: &Arc<Inode>, name: &[u8], entry: &Arc<Entry>, since: Sequence) {
+        entry.inode.add_bound(dir, name);
         entry.move_to(Some(Place { dir: Arc::clone(dir), name: name.to_vec() }));
         {
             let mut known = guard(&entry.inode.entries);
@@ -508,6 +606,23 @@ impl Drop for Tree {
             guard(&inode.home).take();
         }
     }
+}
+
+/// Has attributes and size of a file in memory from here on.
+fn load(operation: &'static str, inode: &Inode) -> store::Result<()> {
+    if inode.is_loaded.load(Ordering::Acquire) {
+        return Ok(());
+    }
+    inode.load_meta(operation)?;
+    if let Body::File(content) = &inode.body {
+        let mut content = writing(content);
+        if content.is_none() {
+            let base = inode.base_node(operation)?.ok_or(refusal(operation, Errno::ESTALE))?;
+            *content = Some(Content::of_size(base.attributes()?.size));
+        }
+    }
+    inode.is_loaded.store(true, Ordering::Release);
+    Ok(())
 }
 
 fn address(inode: &Arc<Inode>) -> usize {

@@ -157,7 +157,7 @@ impl Drain {
         }
     }
 
-    fn step(
+    pub(crate) fn step(
         &mut self,
         log: &Log,
         store: &LogStore,
@@ -169,9 +169,8 @@ impl Drain {
         let limit = store.drainable().min(log.status().durable);
         let mut mark = log.status().drained;
         let mut rest = log.replay();
-        let mut count = 0;
         let mut is_all = true;
-        for record in rest.by_ref() {
+        for (count, record) in rest.by_ref().enumerate() {
             let record = record.unwrap();
             if record.sequence > limit {
                 break;
@@ -180,7 +179,6 @@ impl Drain {
                 is_all = false;
                 break;
             }
-            count += 1;
             self.apply(log, &root, &record.what, record.file, record.sequence);
             if let What::Operation(operation) = &record.what {
                 follow(&mut self.at_mark, record.file, operation);
@@ -202,9 +200,12 @@ impl Drain {
                 let path = self.names.get(&file).and_then(|paths| paths.first());
                 path.and_then(|path| at(&root, path)).map_or(0, |node| node.qid().path)
             };
-            let bound = self.at_mark.iter().flat_map(|(file, paths)| {
+            // What nobody has any more is known by the target's number from here on.
+            let kept_paths = self.at_mark.iter().filter(|(file, _)| kept.files.contains(file));
+            let bound = kept_paths.flat_map(|(file, paths)| {
                 let identity = identity(*file);
-                let bound = move |path: &Vec<u8>| Bound { file: *file, identity, path: path.clone() };
+                let bound =
+                    move |path: &Vec<u8>| Bound { file: *file, identity, path: path.clone() };
                 paths.iter().map(bound)
             });
             let state = State { next_file: self.next_file, files: bound.collect() };
