@@ -176,7 +176,12 @@ impl Run {
             Err(error) => return Err(format!("the first record: {error}")),
             Ok(_) => {}
         }
-        for _ in 0..self.dice.below(60) {
+        let calls = self.dice.below(60);
+        let failing = self.dice.below(calls);
+        for call in 0..calls {
+            if self.failing && call == failing {
+                self.disk.set_syncs(Syncs::FailOnce);
+            }
             self.last = log.status().last.0;
             let (effect, result) = match self.dice.below(10) {
                 0..=5 => (None, self.append(log)),
@@ -291,9 +296,6 @@ impl Run {
                 self.disk.fail_power_after(1 + self.dice.below(120));
             }
             self.failing = !self.lying && self.dice.one_in(6);
-            if self.failing {
-                self.disk.set_syncs(Syncs::FailOnce);
-            }
             let in_flight = self.work(&log)?;
             let failed = log.status().failed;
             if !self.lying {
