@@ -17,6 +17,12 @@
 //! [sieve]
 //! mpi = "adaptive"                      # strided reads and writes of MPI programs
 //!
+//! [log]                                 # `sluice run` writes through a log on this node's disk
+//! dir = "/nvme/log"
+//! to = "scdc+tcp://host/base"           # or a directory
+//! size_max_bytes = "16GiB"
+//! bytes_per_second = "0"                # 0: as fast as it goes
+//!
 //! [serve]
 //! listen = ["unix:/run/user/1000/sluice/data.sock", "tcp:127.0.0.1:5640"]
 //! read_only = false
@@ -57,8 +63,23 @@ pub struct Config {
     pub client: ClientKeys,
     /// `[sieve]`.
     pub sieve: SieveKeys,
+    /// `[log]`.
+    pub log: LogKeys,
     /// `[serve]`.
     pub serve: ServeKeys,
+}
+
+/// `[log]`: the host log of `sluice run`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LogKeys {
+    /// The directory that holds the log.
+    pub dir: Option<PathBuf>,
+    /// Where it is drained to: a directory, or the text of a URI.
+    pub to: Option<PathBuf>,
+    /// The size that it may have.
+    pub size_max_bytes: Option<u64>,
+    /// How fast it may be drained; 0: as fast as it goes.
+    pub bytes_per_second: Option<u64>,
 }
 
 /// `[sieve]`.
@@ -212,13 +233,14 @@ impl Config {
     /// Each fault as an [`AddressError::Config`] with line and column.
     pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigErrors> {
         table::with_root(text, file, |root| {
-            root.only(&["routes", "stores", "client", "sieve", "serve"]);
+            root.only(&["routes", "stores", "client", "sieve", "log", "serve"]);
             let table = |key| root.table(key);
             Self {
                 routes: table("routes").map(|table| routes(&table)).unwrap_or_default(),
                 stores: table("stores").map(|table| stores(&table, file)).unwrap_or_default(),
                 client: table("client").map(|table| client(&table)).unwrap_or_default(),
                 sieve: table("sieve").map(|table| sieve(&table)).unwrap_or_default(),
+                log: table("log").map(|table| log(&table, file)).unwrap_or_default(),
                 serve: table("serve").map(|table| serve(&table, file)).unwrap_or_default(),
             }
         })
@@ -296,6 +318,25 @@ fn sieve(table: &Table<'_>) -> SieveKeys {
         method
     };
     SieveKeys { mpi: table.get("mpi").and_then(method) }
+}
+
+fn log(table: &Table<'_>, file: &Path) -> LogKeys {
+    table.only(&["dir", "to", "size_max_bytes", "bytes_per_second"]);
+    let to = |entry: Entry<'_>| {
+        let text = entry.text("a directory or a URI")?;
+        if crate::detect(text.as_bytes()).is_none() {
+            return Some(beside(file, text.into()));
+        }
+        entry.address(Uri::parse(text.as_bytes()))?;
+        Some(text.into())
+    };
+    let dir = table.get("dir").and_then(|entry| entry.text("a directory"));
+    LogKeys {
+        dir: dir.map(|dir| beside(file, dir.into())),
+        to: table.get("to").and_then(to),
+        size_max_bytes: table.size("size_max_bytes", 1 << 20, u64::MAX),
+        bytes_per_second: table.size("bytes_per_second", 0, u64::MAX),
+    }
 }
 
 fn msize(table: &Table<'_>) -> Option<u32> {

@@ -7,6 +7,7 @@ use address::config::SieveMethod;
 use clap::{Args, Parser, Subcommand, ValueHint};
 
 pub(crate) mod layout;
+pub(crate) mod log;
 pub(crate) mod sieve;
 
 /// Files of unmodified programs, wherever they live.
@@ -67,7 +68,7 @@ pub(crate) struct ClientFlags {
     pub(crate) reconnect_seconds: Option<u32>,
 }
 
-fn size(text: &str) -> Result<u64, String> {
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     address::parse_size_bytes(text).map_err(|error| error.to_string())
 }
 
@@ -100,6 +101,8 @@ pub(crate) enum Command {
     Sieve(sieve::Sieve),
     #[command(subcommand)]
     Layout(layout::Layout),
+    #[command(subcommand)]
+    Log(log::Log),
     Doctor(Doctor),
     Completions(Completions),
     Man(Man),
@@ -121,6 +124,7 @@ Examples:
   sluice run --map /far=scdc+tcp://localhost/data -- python3 analyse.py /far/in.npy
   sluice run --store tmp=/scratch/me -- ./app scdc:///tmp/out
   sluice run --layout /run=points.drepl -- ./simulation /run/aos
+  sluice run --log /nvme/log --to /shared/out -- ./solver /shared/out/result
   mpirun -n 1 sluice serve --listen mpi:io data=/srv : -n 4 sluice run -- ./solver scdc+mpi://io/data/in.nc
 
 Exit status:
@@ -151,6 +155,8 @@ pub(crate) struct Run {
     /// `.drepl`, and below PREFIX if one is given (repeatable)
     #[arg(long, value_name = "[PREFIX=]FILE.drepl", value_hint = ValueHint::FilePath)]
     pub(crate) layout: Vec<OsString>,
+    #[command(flatten)]
+    pub(crate) log: log::Through,
     /// The program and its arguments; options behind its name are its own
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM",
           value_hint = ValueHint::CommandWithArguments)]

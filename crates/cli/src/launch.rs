@@ -40,9 +40,13 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
     let mut settings = in_force.settings.clone();
     host::add_layouts(&mut settings, &args.layout)?;
     let host = Host::start(&mut settings)?;
+    let log = crate::log::run::attach(&args.log, in_force, &mut settings)?;
     let mut command = Command::new(&path);
     command.arg0(name).args(arguments);
     environment(&mut command, &settings, &library, !args.no_patch);
+    if let Some(log) = &log {
+        log.tell(&mut command);
+    }
     if let Some(for_mpi) = library::for_mpi(&library).filter(|_| mpi::is_mpi_program(&path)) {
         // The flag, else what is set already, else the configuration.
         let is_set = std::env::var_os(SIEVE_VARIABLE).is_some();

@@ -17,6 +17,7 @@ mod in_force;
 mod launch;
 mod layout;
 mod list;
+mod log;
 mod manual;
 mod mount;
 mod place;
@@ -72,6 +73,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Mount(args) => mount::mount(args, &places()?),
         Command::Umount(args) => mount::umount(args),
         Command::Sieve(command) => sieve::sieve(command, &in_force),
+        Command::Log(command) => log::log(command, &in_force),
         Command::Layout(command) => layout::layout(command, &places),
         Command::Doctor(args) => doctor::doctor(args, in_force()?),
         Command::Completions(args) => manual::completions(args).map(|()| ExitCode::SUCCESS),

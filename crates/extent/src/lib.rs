@@ -9,6 +9,8 @@
 //! 3. [`ByteRange::intersection`] and [`ByteRange::without`] say which part is served from where.
 #![forbid(unsafe_code)]
 
+mod map;
 mod range;
 
+pub use map::{Cut, ExtentMap, Piece};
 pub use range::ByteRange;

@@ -30,5 +30,6 @@ mod wrapper;
 pub use error::{Error, Result};
 pub use exports::Exports;
 pub use locks::{FileLocks, OpeningLocks};
+pub use name::{NAME_BYTES_MAX, check as check_name};
 pub use node::{LockOwner, LockRange, Node, OpenNode, Store, Walk};
 pub use read_only::ReadOnly;

@@ -5,7 +5,7 @@ use p9::Errno;
 use crate::error::{Error, Result};
 
 /// Bytes that one name may have: `NAME_MAX` of Linux file systems (limits.h).
-pub(crate) const NAME_BYTES_MAX: usize = 255;
+pub const NAME_BYTES_MAX: usize = 255;
 
 /// Checks that `name` can stand for one entry of a directory: not empty, neither `.` nor `..`, no
 /// `/` and no NUL.
@@ -15,7 +15,7 @@ pub(crate) const NAME_BYTES_MAX: usize = 255;
 ///
 /// # Errors
 /// `ENOENT` for the empty name (path_resolution(7)), `for_dots`, `EINVAL`, `ENAMETOOLONG`.
-pub(crate) fn check(operation: &'static str, name: &[u8], for_dots: Errno) -> Result<()> {
+pub fn check(operation: &'static str, name: &[u8], for_dots: Errno) -> Result<()> {
     let errno = match name {
         [] => Errno::ENOENT,
         b"." | b".." => for_dots,

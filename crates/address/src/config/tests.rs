@@ -26,6 +26,11 @@ fn every_key_is_understood() {
         write_behind_bytes = 0
         msize_bytes = 0x10000
         reconnect_seconds = 5
+        [log]
+        dir = "log"
+        to = "scdc+tcp://host/base"
+        size_max_bytes = "1GiB"
+        bytes_per_second = "10MiB"
         [serve]
         listen = ["unix:/run/s.sock", "tcp:127.0.0.1:99"]
         read_only = true
@@ -49,6 +54,12 @@ fn every_key_is_understood() {
     let client = config.client.options();
     assert_eq!((client.read_ahead_bytes, client.write_behind_bytes), (2 << 20, 0));
     assert_eq!((client.msize_bytes, client.reconnect_seconds), (65536, 5));
+    let log = config.log;
+    assert_eq!(
+        (log.dir, log.to),
+        (Some("/etc/sl/log".into()), Some("scdc+tcp://host/base".into()))
+    );
+    assert_eq!((log.size_max_bytes, log.bytes_per_second), (Some(1 << 30), Some(10 << 20)));
     assert_eq!(config.serve.listen.len(), 2);
     assert!(config.serve.read_only);
     assert_eq!(config.serve.stores.len(), 2);

@@ -5,6 +5,7 @@ mod copying;
 mod files;
 mod launching;
 mod layouts;
+mod logs;
 mod serving;
 mod sieving;
 mod support;

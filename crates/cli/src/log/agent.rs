@@ -1,0 +1,412 @@
+//! The process that has a log: it shows it as files, and drains it.
+//!
+//! It begins with a conversation on its standard output: lines that `sluice run` is to pass on, and at last `ready` or
+//! `failed`. Then it leaves the terminal. It stays while anybody is connected, and ends when nobody is and everything
+//! that counts is drained; at a SIGTERM it ends at once, and all that was written stays in the log.
+
+use std::io::Write;
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, anyhow, bail};
+use drain::{Drain, Phase, Progress, Until};
+use hostlog::media::Media;
+use hostlog::{Description, Log, Manifest, Recovery};
+use logstore::LogStore;
+use rustix::fs::{Mode, OFlags};
+use service::{Listen, Running, Service};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use super::files::{Holder, Place};
+use super::owner::{Nobody, Shown, state_of};
+use super::status::Report;
+use super::target::Target;
+use crate::args::log::Agent as Args;
+use crate::in_force::InForce;
+
+/// How often it looks after things.
+const TICK: Duration = Duration::from_millis(250);
+/// Changes of names are durable after so long at the latest.
+const NAMES_EVERY: Duration = Duration::from_secs(1);
+/// How long it stays when it could end: the next run may come at once.
+const LINGER: Duration = Duration::from_secs(2);
+/// How long it waits for its first client.
+const FIRST_CLIENT: Duration = Duration::from_secs(60);
+
+/// The conversation with `sluice run`.
+struct Parent;
+
+impl Parent {
+    fn line(kind: &str, text: &str) {
+        // Nobody listening is no reason to end.
+        let _ = writeln!(std::io::stdout(), "{kind} {}", text.replace('\n', " "));
+    }
+
+    fn say(text: &str) {
+        Self::line("say", text);
+    }
+}
+
+/// Has the log until it is not needed any more.
+pub(crate) fn agent(args: &Args, in_force: InForce) -> Result<ExitCode> {
+    let _ = rustix::process::setsid();
+    close_inherited();
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .context("cannot take over signals")?;
+    }
+    let place = Place::of(&args.dir)?;
+    match Agent::start(args, &place, &in_force) {
+        Ok(agent) => {
+            let holder = serde_json::to_string(&agent.holder)?;
+            Parent::line("ready", &holder);
+            leave(&place);
+            agent.stay(&stop)
+        }
+        Err(error) => {
+            Parent::line("failed", &format!("{error:#}"));
+            Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// Lets go of what launchers and shells left open: whoever waits for the end of a pipe must not wait for this process.
+fn close_inherited() {
+    let names = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
+    let numbers = names.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+    let numbers: Vec<i32> = numbers.filter(|number| *number > 2).collect();
+    for number in numbers {
+        // The one of the listing is closed already. Nothing else of this process is open yet.
+        let _ = nix::unistd::close(number);
+    }
+}
+
+/// Leaves the terminal and the working directory; what is said from here on goes to `agent.log`.
+fn leave(place: &Place) {
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
+    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
+    if let Ok(null) = null {
+        let _ = rustix::stdio::dup2_stdin(&null);
+        let _ = rustix::stdio::dup2_stdout(&null);
+        let log = rustix::fs::open(place.file("agent.log"), flags, Mode::from_raw_mode(0o600));
+        let _ = rustix::stdio::dup2_stderr(log.as_ref().unwrap_or(&null));
+    }
+    let _ = std::env::set_current_dir("/");
+}
+
+/// Says something in `agent.log`, with the time.
+fn note(text: std::fmt::Arguments<'_>) {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let seconds = now.map_or(0, |since| since.as_secs());
+    let time = crate::format::time_text(i64::try_from(seconds).unwrap_or(0));
+    crate::report::say(format_args!("{time} {text}"));
+}
+
+/// The options of a log of so many bytes.
+pub(crate) fn options(size: Option<u64>) -> hostlog::Options {
+    let default = hostlog::Options::default();
+    let size_max_bytes = size.unwrap_or(default.size_max_bytes).max(2 << 20);
+    // Some segments at least, so that those in front can be given back.
+    let segment_bytes = (size_max_bytes / 16).clamp(1 << 20, default.segment_bytes) & !4095;
+    hostlog::Options { segment_bytes, size_max_bytes, ..default }
+}
+
+/// The text that tells a log from all others.
+pub(crate) fn identity(media: &dyn Media) -> Result<String> {
+    let host = rustix::system::uname();
+    let host = host.nodename().to_string_lossy().into_owned();
+    Ok(format!("{host}:{:016x}", Manifest::read(media)?.log))
+}
+
+struct Agent {
+    place: Place,
+    holder: Holder,
+    log: Arc<Log>,
+    store: Arc<LogStore>,
+    running: Running,
+    drain: Drain,
+}
+
+impl Agent {
+    fn start(args: &Args, place: &Place, in_force: &InForce) -> Result<Self> {
+        let to = args.to.to_str().context("--to is not UTF-8")?;
+        let target = Target::of_log(to)?.open(&in_force.settings)?;
+        let bytes_per_second = args.log_bandwidth.filter(|rate| *rate > 0);
+        let drain_options = drain::Options { bytes_per_second, ..drain::Options::default() };
+        let media = Arc::new(place.media());
+        let options = options(args.log_size);
+        let description =
+            Description { target: to.to_owned(), run: args.command.clone(), created: 0 };
+        let (log, recovery) = match Log::open(media.clone(), options) {
+            Ok((log, recovery)) => {
+                Self::take_over(place, log, recovery, to, &target, &drain_options)?;
+                reopen(place, &description, options)?
+            }
+            Err(hostlog::Error::Missing { .. }) => {
+                place.discard()?;
+                (Log::create(media.clone(), &description, options)?, None)
+            }
+            Err(error) => return Err(explain(error, place)),
+        };
+        let log = Arc::new(log);
+        let identity = identity(&*media)?;
+        let store_options = logstore::Options {
+            identity: identity.clone().into_bytes(),
+            ..logstore::Options::default()
+        };
+        let store = LogStore::open(Arc::clone(&log), recovery.as_ref(), &target, store_options)?;
+        let owner = Shown { store: Arc::clone(&store), state: state_of(recovery.as_ref()) };
+        let drain = Drain::new(Arc::clone(&log), media, target, Arc::new(owner), drain_options)?;
+        let socket = place.socket()?;
+        let shown: Arc<dyn store::Store> = store.clone();
+        let running = Service::builder(shown).listen(Listen::Unix(socket.clone())).start()?;
+        let holder = Holder {
+            pid: std::process::id(),
+            socket,
+            log: identity,
+            target: to.to_owned(),
+            run: args.run.clone(),
+            command: args.command.clone(),
+        };
+        place.replace("agent.json", &serde_json::to_string(&holder)?).context("agent.json")?;
+        Ok(Self { place: place.clone(), holder, log, store, running, drain })
+    }
+
+    /// What an earlier run left is brought to the target first.
+    fn take_over(
+        place: &Place,
+        log: Log,
+        recovery: Recovery,
+        to: &str,
+        target: &Arc<dyn store::Store>,
+        options: &drain::Options,
+    ) -> Result<()> {
+        let dir = place.dir.display();
+        logstore::settle(&log)?;
+        let left = log.replay().next().transpose()?.is_some();
+        let before = log.description().target.clone();
+        if left && before != to {
+            bail!(
+                "the log in {dir} still holds what an earlier run wrote for {before}, and this one is for {to}: bring \
+                 it there by `sluice log drain {dir}`, or throw it away by `sluice log discard {dir}`"
+            );
+        }
+        if !left {
+            return Ok(());
+        }
+        let how = if recovery.closed { "left" } else { "left by a crash" };
+        Parent::say(&format!(
+            "sluice run: the log in {dir} holds what was {how} in an earlier run; bringing it to {to} first"
+        ));
+        let owner = Nobody { state: state_of(Some(&recovery)) };
+        let (log, media) = (Arc::new(log), Arc::new(place.media()));
+        let mut drain =
+            Drain::new(log, media, Arc::clone(target), Arc::new(owner), options.clone())?;
+        let began = Instant::now();
+        drain.run(Until::Drained, |error| {
+            let error = text(error);
+            Parent::say(&format!("sluice run: {error}; it is tried again and again"));
+        })?;
+        let done = drain.progress().snapshot();
+        Parent::say(&format!(
+            "sluice run: {} of an earlier run are in their place ({:.1} s)",
+            crate::format::bytes_text(done.bytes),
+            began.elapsed().as_secs_f64()
+        ));
+        Ok(())
+    }
+
+    /// Looks after everything until it is not needed any more.
+    fn stay(self, stop: &AtomicBool) -> Result<ExitCode> {
+        let Self { place, holder, log, store, running, mut drain } = self;
+        let (progress, stopper) = (drain.progress(), drain.stopper());
+        let failed: Arc<Mutex<Option<String>>> = Arc::default();
+        let drained = {
+            let failed = Arc::clone(&failed);
+            std::thread::spawn(move || {
+                let ended = drain.run(Until::Stopped, |error| {
+                    note(format_args!("{}; it is tried again", text(error)));
+                });
+                if let Err(error) = ended {
+                    let error = text(&error);
+                    note(format_args!("the drain has ended: {error}"));
+                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                }
+            })
+        };
+        let ending = Arc::new(AtomicBool::new(false));
+        let ahead = {
+            let (log, ending) = (Arc::clone(&log), Arc::clone(&ending));
+            std::thread::spawn(move || {
+                while !ending.load(Ordering::Acquire) {
+                    if !log.prepare_ahead().unwrap_or(false) {
+                        std::thread::sleep(TICK);
+                    }
+                }
+            })
+        };
+        let mut running = Some(running);
+        let mut watch = Watch::new(place.clone(), holder);
+        let mut turn = None;
+        while !stop.load(Ordering::Acquire) {
+            std::thread::sleep(TICK);
+            let clients = running.as_ref().map_or(0, |running| running.counters().connections);
+            let been_used = running.as_ref().is_some_and(|running| running.counters().accepted > 0);
+            watch.names(&store);
+            if clients == 0 && been_used {
+                // Whoever wrote has ended: nobody will commit it.
+                watch.commit(&store);
+            }
+            let idle = watch.look(&log, &store, &progress, clients);
+            if watch.may_end(idle && clients == 0, been_used) {
+                // While somebody is about to connect, it is their turn.
+                turn = place.turn(false)?;
+                let now = running.as_ref().map_or(0, |running| running.counters().connections);
+                if turn.is_some() && now == 0 {
+                    break;
+                }
+                turn = None;
+            }
+        }
+        // In order: no new requests, everything that counts is durable, no more draining.
+        if let Some(running) = running.take() {
+            running.stop();
+        }
+        watch.commit(&store);
+        stopper.stop();
+        let _ = drained.join();
+        ending.store(true, Ordering::Release);
+        let _ = ahead.join();
+        watch.end(&log, &store, &progress);
+        drop(store);
+        if let Some(log) = Arc::into_inner(log) {
+            log.close().map_err(|error| explain(error, &place))?;
+        }
+        let _ = std::fs::remove_file(place.file("agent.json"));
+        drop(turn);
+        let failed = failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        Ok(if failed.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+}
+
+/// What is looked at again and again.
+struct Watch {
+    place: Place,
+    holder: Holder,
+    began: Instant,
+    names: Instant,
+    idle_since: Option<Instant>,
+    told: Option<(Instant, String)>,
+}
+
+impl Watch {
+    fn new(place: Place, holder: Holder) -> Self {
+        let now = Instant::now();
+        Self { place, holder, began: now, names: now, idle_since: None, told: None }
+    }
+
+    /// Commits changes of names, if it is time.
+    fn names(&mut self, store: &LogStore) {
+        if self.names.elapsed() >= NAMES_EVERY {
+            self.names = Instant::now();
+            if store.status().uncommitted_names > 0
+                && let Err(error) = store.commit_names()
+            {
+                note(format_args!("{:#}", anyhow!(error)));
+            }
+        }
+    }
+
+    fn commit(&self, store: &LogStore) {
+        let status = store.status();
+        if (status.uncommitted_names > 0 || status.uncommitted_records > 0)
+            && let Err(error) = store.commit_all()
+        {
+            note(format_args!("{:#}", anyhow!(error)));
+        }
+    }
+
+    /// Writes down how things are, and says whether there is nothing left to do.
+    fn look(&mut self, log: &Log, store: &LogStore, progress: &Progress, clients: u64) -> bool {
+        let mut report =
+            Report::of(&self.holder, log, &store.status(), &progress.snapshot(), clients);
+        let idle = report.phase == Phase::Idle && report.uncommitted == 0 && !report.is_behind(log);
+        report.done = idle;
+        self.write(&report, false);
+        idle
+    }
+
+    fn write(&mut self, report: &Report, at_once: bool) {
+        let text = report.json();
+        let is_due = self.told.as_ref().is_none_or(|(at, told)| {
+            *told != text && (at_once || at.elapsed() >= Duration::from_secs(1))
+        });
+        if is_due {
+            // Next time, perhaps.
+            let _ = self.place.replace("status.json", &text);
+            self.told = Some((Instant::now(), text));
+        }
+    }
+
+    fn may_end(&mut self, is_idle: bool, been_used: bool) -> bool {
+        if !is_idle || (!been_used && self.began.elapsed() < FIRST_CLIENT) {
+            self.idle_since = None;
+            return false;
+        }
+        self.idle_since.get_or_insert_with(Instant::now).elapsed() >= LINGER
+    }
+
+    fn end(&mut self, log: &Log, store: &LogStore, progress: &Progress) {
+        let mut report = Report::of(&self.holder, log, &store.status(), &progress.snapshot(), 0);
+        report.ended = true;
+        report.done = report.uncommitted == 0 && !report.is_behind(log);
+        self.write(&report, true);
+    }
+}
+
+/// Opens a log again after what was in it is drained, or makes a new one where it was for something else.
+fn reopen(
+    place: &Place,
+    description: &Description,
+    options: hostlog::Options,
+) -> Result<(Log, Option<Recovery>)> {
+    let media = Arc::new(place.media());
+    let (log, recovery) =
+        Log::open(media.clone(), options).map_err(|error| explain(error, place))?;
+    let left = log.replay().next().transpose()?.is_some();
+    if left || !recovery.in_doubt.is_empty() {
+        return Ok((log, Some(recovery)));
+    }
+    // Nothing is in it: this run has one of its own size and name.
+    drop(log);
+    place.discard()?;
+    Ok((Log::create(media, description, options)?, None))
+}
+
+/// An error with its causes.
+pub(crate) fn text(error: &drain::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(source) = cause {
+        text = format!("{text}: {source}");
+        cause = source.source();
+    }
+    text
+}
+
+/// What to do about an error of the log.
+pub(crate) fn explain(error: hostlog::Error, place: &Place) -> anyhow::Error {
+    let holder = place.holder();
+    match (&error, holder) {
+        (hostlog::Error::Busy { .. }, Some(holder)) => anyhow!(
+            "the log in {} is in use by `{}` (its agent is process {})",
+            place.dir.display(),
+            holder.command,
+            holder.pid
+        ),
+        _ => anyhow!(error),
+    }
+}

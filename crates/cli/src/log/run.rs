@@ -1,0 +1,200 @@
+//! `sluice run --log`: the log's agent is found or started, and the program's files are led there.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use address::{Detour, Endpoint, RemotePath, Route, Routes, Settings, SocketName, Uri};
+use anyhow::{Context, Result, bail};
+
+use super::files::{Holder, Place};
+use super::job;
+use super::target::Target;
+use crate::args::log::Through;
+use crate::in_force::InForce;
+use crate::report::say;
+
+/// Tells `libsluice_mpi.so` one log from another.
+const LOG_VARIABLE: &str = "SLUICE_LOG";
+
+/// The number that the connection which keeps the agent has at least: low ones belong to the program.
+const LEASE_FROM: i32 = 600;
+
+/// A log that the program uses.
+pub(crate) struct Attached {
+    holder: Holder,
+    run: String,
+    /// A connection on which nothing is ever said. The program inherits it, and what it starts does: while one of them
+    /// lives, so does the agent.
+    _lease: OwnedFd,
+}
+
+impl Attached {
+    /// Tells the program's processes of the log.
+    pub(crate) fn tell(&self, command: &mut Command) {
+        command.env(LOG_VARIABLE, &self.holder.log).env(job::RUN_VARIABLE, &self.run);
+    }
+}
+
+/// Finds the agent of the log that the command line or the configuration names, and leads the target's files there.
+pub(crate) fn attach(
+    args: &Through,
+    in_force: &InForce,
+    settings: &mut Settings,
+) -> Result<Option<Attached>> {
+    let config = &in_force.config.log;
+    let Some(dir) = args.log.clone().or_else(|| config.dir.clone()) else {
+        if args.to.is_some() {
+            bail!("--to needs --log DIR: a directory on a disk of this node");
+        }
+        return Ok(None);
+    };
+    let to = args.to.clone().or_else(|| config.to.clone().map(PathBuf::into_os_string));
+    let Some(to) = to else {
+        bail!(
+            "--log {} needs --to URI|DIR: the place whose files are written through the log",
+            dir.display()
+        );
+    };
+    let target = Target::parse(&to)?;
+    let place = Place::made(&dir)?;
+    if let Target::Directory(path) = &target
+        && (place.dir.starts_with(path.canonicalize()?)
+            || path.canonicalize()?.starts_with(&place.dir))
+    {
+        bail!("--log {}: the log must lie outside of what is written through it", dir.display());
+    }
+    let run = job::run();
+    let size = args.log_size.or(config.size_max_bytes);
+    let bandwidth = args.log_bandwidth.or(config.bytes_per_second);
+    let turn = place.turn(true)?;
+    let holder = match place.holder() {
+        Some(holder) => join(&place, holder, &target, &run)?,
+        None => start(&place, &target, &run, size, bandwidth)?,
+    };
+    let lease = lease(&holder.socket)?;
+    drop(turn);
+    lead(settings, &target, &to, &holder.socket)?;
+    Ok(Some(Attached { holder, run, _lease: lease }))
+}
+
+/// Whether a log that is in use may be used by this run, too.
+fn join(place: &Place, holder: Holder, target: &Target, run: &str) -> Result<Holder> {
+    let dir = place.dir.display();
+    let text = target.text()?;
+    let clients = super::status::live(place).map_or(1, |report| report.clients);
+    if holder.run != run && clients > 0 {
+        bail!(
+            "the log in {dir} is in use by another run, `{}` (its agent is process {}); give this run a log of its own, \
+             or wait until that one has ended: `sluice log status --follow {dir}`",
+            holder.command,
+            holder.pid
+        );
+    }
+    if holder.target != text {
+        bail!(
+            "the log in {dir} is still being drained to {}, and this run is for {text}: wait for it by `sluice log drain \
+             {dir}`, or give this run a log of its own",
+            holder.target
+        );
+    }
+    Ok(holder)
+}
+
+/// Starts the agent, and waits until it is ready.
+fn start(
+    place: &Place,
+    target: &Target,
+    run: &str,
+    size: Option<u64>,
+    bandwidth: Option<u64>,
+) -> Result<Holder> {
+    let program = std::env::current_exe().context("cannot tell where sluice itself is")?;
+    let words: Vec<String> = std::env::args_os()
+        .skip_while(|word| word != "--")
+        .skip(1)
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    let mut shown = if words.is_empty() { "sluice run".to_owned() } else { words.join(" ") };
+    if let Some((end, _)) = shown.char_indices().nth(80) {
+        shown.truncate(end);
+        shown.push('…');
+    }
+    let mut command = Command::new(program);
+    command.args(["log", "agent"]).arg(&place.dir);
+    command.arg("--to").arg(target.text()?).args(["--run", run, "--command", &shown]);
+    for (flag, value) in [("--log-size", size), ("--log-bandwidth", bandwidth)] {
+        if let Some(value) = value {
+            command.args([flag, &value.to_string()]);
+        }
+    }
+    // The agent is nobody's rank, and its own files are local.
+    command.env_remove(Settings::VARIABLE).env_remove("LD_PRELOAD");
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().context("cannot start the log's agent")?;
+    let stdout = child.stdout.take().context("cannot hear of the log's agent")?;
+    for line in BufReader::new(stdout).lines() {
+        let line = line.context("cannot hear of the log's agent")?;
+        match line.split_once(' ') {
+            Some(("say", text)) => say(format_args!("{text}")),
+            Some(("ready", holder)) => {
+                return serde_json::from_str(holder)
+                    .context("the log's agent said nothing sensible");
+            }
+            Some(("failed", error)) => {
+                let _ = child.wait();
+                bail!("{error}");
+            }
+            _ => {}
+        }
+    }
+    let status = child.wait().context("cannot wait for the log's agent")?;
+    bail!(
+        "the log's agent has ended before it was ready ({status}); see {}",
+        place.file("agent.log").display()
+    )
+}
+
+/// Connects for good.
+fn lease(socket: &Path) -> Result<OwnedFd> {
+    let stream = UnixStream::connect(socket)
+        .with_context(|| format!("cannot reach the log's agent on {}", socket.display()))?;
+    // Kept over execve(2), and above where programs expect theirs.
+    let high = rustix::io::fcntl_dupfd_cloexec(&stream, LEASE_FROM);
+    let fd = high.unwrap_or_else(|_| stream.into());
+    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::empty()).context("cannot keep the agent")?;
+    Ok(fd)
+}
+
+/// Leads the target's files over the agent.
+fn lead(settings: &mut Settings, target: &Target, given: &OsString, socket: &Path) -> Result<()> {
+    let endpoint = Endpoint::Unix(SocketName::Path(socket.to_owned()));
+    let over = Uri { endpoint, path: RemotePath::default() };
+    match target {
+        Target::Service(uri) => {
+            settings.detours.insert(0, Detour { from: uri.clone(), over });
+        }
+        Target::Directory(path) => {
+            let mut routes: Vec<Route> = settings.routes.iter().cloned().collect();
+            // By every name that a program may be given.
+            let clean = address::clean_absolute(path.as_os_str().as_bytes());
+            let real = path.canonicalize().with_context(|| format!("--to {}", given.display()))?;
+            for prefix in [&clean[..], real.as_os_str().as_bytes()] {
+                let route = Route::new(prefix, over.clone())?;
+                if !routes
+                    .iter()
+                    .any(|other| other.prefix() == route.prefix() && *other.uri() == over)
+                {
+                    routes.retain(|other| other.prefix() != route.prefix());
+                    routes.push(route);
+                }
+            }
+            settings.routes = Routes::new(routes)?;
+        }
+    }
+    Ok(())
+}

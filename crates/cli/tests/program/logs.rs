@@ -1,0 +1,344 @@
+//! run --log and the commands of log, with real programs: what they write is in the target in the end, whatever ends
+//! in between.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tempfile::TempDir;
+
+use crate::support::{Ran, Served, noise, run, sluice};
+
+/// The preload library, as it is now.
+fn library() -> &'static Path {
+    static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
+    LIBRARY.get_or_init(|| {
+        let sluice = Path::new(env!("CARGO_BIN_EXE_sluice"));
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "-p", "preload"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        if sluice.parent().is_some_and(|dir| dir.ends_with("release")) {
+            cargo.arg("--release");
+        }
+        assert!(cargo.status().expect("cargo").success(), "the preload library is not built");
+        sluice.with_file_name("libsluice.so")
+    })
+}
+
+/// A log and a target directory.
+struct Logged {
+    dir: TempDir,
+}
+
+impl Logged {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().expect("a directory");
+        fs::create_dir(dir.path().join("target")).expect("a directory");
+        Self { dir }
+    }
+
+    fn log(&self) -> PathBuf {
+        self.dir.path().join("log")
+    }
+
+    fn target(&self) -> PathBuf {
+        self.dir.path().join("target")
+    }
+
+    /// `sluice run --log … --to TO … bash -c SCRIPT`, in the target's own directory.
+    fn command(&self, to: &str, flags: &[&str], script: &str) -> Command {
+        let mut command = sluice();
+        for name in ["SLUICE_LOG", "SLUICE_LOG_RUN"] {
+            command.env_remove(name);
+        }
+        command.env("SLUICE_PRELOAD", library()).current_dir(self.dir.path()).arg("run");
+        command.arg("--log").arg(self.log()).args(["--to", to]).args(flags);
+        command.args(["--", "bash", "-c", script]).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, flags: &[&str], script: &str) -> Ran {
+        self.command("target", flags, script).output().expect("sluice starts").into()
+    }
+
+    fn log_command(&self, words: &[&str]) -> Ran {
+        let log = self.log();
+        let mut arguments = vec!["log", words[0], log.to_str().expect("text")];
+        arguments.extend(&words[1..]);
+        run(arguments)
+    }
+
+    /// What the agent says of itself.
+    fn agent(&self) -> Option<serde_json::Value> {
+        serde_json::from_slice(&fs::read(self.log().join("agent.json")).ok()?).ok()
+    }
+
+    fn signal_agent(&self, signal: Signal) {
+        let pid = self.agent().expect("an agent")["pid"].as_i64().expect("a number");
+        let pid = Pid::from_raw(i32::try_from(pid).expect("a process")).expect("a process");
+        // It may be about to end by itself.
+        let _ = kill_process(pid, signal);
+        while UnixStream::connect(self.log().join("agent.sock")).is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        // Until it has let go of the log.
+        let lock = fs::File::open(self.log().join("lock")).expect("a lock");
+        lock.lock().expect("it is let go");
+    }
+}
+
+impl Drop for Logged {
+    fn drop(&mut self) {
+        if let Some(pid) = self.agent().and_then(|agent| agent["pid"].as_i64())
+            && UnixStream::connect(self.log().join("agent.sock")).is_ok()
+        {
+            let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process");
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+}
+
+/// Everything below a directory.
+fn tree(dir: &Path) -> BTreeMap<String, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut todo = vec![dir.to_path_buf()];
+    while let Some(at) = todo.pop() {
+        for entry in fs::read_dir(at).expect("a directory") {
+            let entry = entry.expect("an entry");
+            let path = entry.path();
+            let name = path.strip_prefix(dir).unwrap().display().to_string();
+            let kind = entry.file_type().expect("a type");
+            if kind.is_dir() {
+                found.insert(format!("{name}/"), Vec::new());
+                todo.push(path);
+            } else if kind.is_symlink() {
+                found.insert(
+                    format!("{name}@"),
+                    fs::read_link(path).unwrap().display().to_string().into(),
+                );
+            } else {
+                found.insert(name, fs::read(path).expect("a file"));
+            }
+        }
+    }
+    found
+}
+
+/// A bit of everything that programs do to files.
+const WORK: &str = r#"
+set -e
+cd target
+mkdir -p a/b
+dd if=../noise of=a/big bs=100k status=none
+dd if=../noise of=a/big bs=4k count=3 seek=7 conv=notrunc status=none
+cp a/big a/b/copy
+python3 -c '
+import os
+with open("numbers", "w+b") as f:
+    for i in range(1000):
+        f.write(i.to_bytes(8, "little"))
+    f.seek(80); f.write(b"changed"); f.truncate(4000)
+os.rename("numbers", "a/renamed")
+os.link("a/renamed", "linked")
+open("gone", "w").write("x" * 5000)
+os.remove("gone")
+'
+for i in 1 2 3 4 5; do echo line $i >> a/lines; done
+mv a/b c
+ln -s a/lines symbolic
+mkdir empty
+mv old a/old
+truncate -s 12345 holes
+chmod 600 a/lines
+"#;
+
+fn prepare(dir: &Path) {
+    fs::write(dir.join("noise"), noise(700_000)).unwrap();
+    fs::write(dir.join("target/old"), noise(1000)).unwrap();
+}
+
+#[test]
+fn programs_write_through_a_log_what_they_write_without() {
+    let (native, logged) = (Logged::new(), Logged::new());
+    for one in [&native, &logged] {
+        prepare(one.dir.path());
+    }
+    let plain = Command::new("bash").args(["-c", WORK]).current_dir(native.dir.path()).status();
+    assert!(plain.expect("bash").success());
+    logged.run(&[], WORK).ok();
+    logged.log_command(&["drain"]).ok();
+    assert_eq!(tree(&logged.target()), tree(&native.target()));
+    let said = logged.log_command(&["status"]).ok();
+    assert!(said.contains("all is drained"), "{said}");
+    assert!(logged.log_command(&["verify"]).ok().contains("no damage"));
+}
+
+#[test]
+fn a_service_as_the_target_is_reached_by_its_own_addresses() {
+    let served = Served::new();
+    let logged = Logged::new();
+    fs::write(logged.dir.path().join("noise"), noise(300_000)).unwrap();
+    let to = served.uri("d");
+    let script = format!(
+        "set -e; dd if=noise of={to}/x bs=30k status=none; cp {to}/x {to}/y; mv {to}/y {to}/z; cmp {to}/x {to}/z"
+    );
+    Ran::from(logged.command(&to, &[], &script).output().unwrap()).ok();
+    logged.log_command(&["drain"]).ok();
+    assert_eq!(fs::read(served.local("x")).unwrap(), noise(300_000));
+    assert_eq!(fs::read(served.local("z")).unwrap(), noise(300_000));
+    assert!(!served.local("y").exists());
+}
+
+#[test]
+fn a_target_that_vanishes_and_returns_gets_everything() {
+    let mut served = Served::new();
+    let logged = Logged::new();
+    fs::write(logged.dir.path().join("noise"), noise(3_000_000)).unwrap();
+    let to = served.uri("d");
+    let script = format!(
+        "dd if=noise of={to}/x bs=100k status=none; sleep 1; dd if=noise of={to}/y bs=1M status=none"
+    );
+    let child = logged.command(&to, &["--log-bandwidth", "1MiB"], &script).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(900));
+    served.restart();
+    std::thread::sleep(Duration::from_millis(800));
+    served.restart();
+    Ran::from(child.wait_with_output().unwrap()).ok();
+    logged.log_command(&["drain"]).ok();
+    for name in ["x", "y"] {
+        assert!(fs::read(served.local(name)).unwrap() == noise(3_000_000), "{name}");
+    }
+}
+
+#[test]
+fn an_agent_that_is_told_to_end_keeps_everything_for_later() {
+    let logged = Logged::new();
+    prepare(logged.dir.path());
+    logged.run(&["--log-bandwidth", "10KiB"], "cp noise target/x").ok();
+    logged.signal_agent(Signal::TERM);
+    assert!(fs::read(logged.target().join("x")).map_or(0, |x| x.len()) < 700_000);
+    let said = logged.log_command(&["status"]).ok();
+    assert!(said.contains("not drained"), "{said}");
+    // Another run finds it, and says so.
+    let ran = logged.run(&[], "cmp noise target/x");
+    assert!(ran.err.contains("left in an earlier run"), "{}", ran.err);
+    ran.ok();
+    logged.log_command(&["drain"]).ok();
+    assert!(fs::read(logged.target().join("x")).unwrap() == noise(700_000));
+}
+
+/// Kills the agent, or the whole run, at random moments. Every file that was synced must be there, whole, and of the
+/// others only what the program wrote.
+#[test]
+fn what_was_synced_survives_a_crash_at_any_moment() {
+    let seed = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().subsec_nanos();
+    eprintln!("seed {seed}");
+    let script = r#"
+        python3 -c '
+import os, sys
+done = open("done", "a")
+for i in range(2000):
+    data = str(i).encode() * 5000
+    with open(f"target/new{i}", "wb") as f:
+        f.write(data[:7000]); f.write(data[7000:]); f.flush(); os.fsync(f.fileno())
+    os.rename(f"target/new{i}", f"target/file{i}")
+    fd = os.open("target", os.O_RDONLY); os.fsync(fd); os.close(fd)
+    done.write(f"{i}\n"); done.flush()
+' 2>/dev/null"#;
+    for round in 0..4_u32 {
+        let logged = Logged::new();
+        let mut child: Child = logged.command("target", &[], script).spawn().unwrap();
+        let began = Instant::now();
+        while logged.agent().is_none() {
+            assert!(began.elapsed() < Duration::from_secs(60), "no agent");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        std::thread::sleep(Duration::from_millis(u64::from(seed.rotate_left(round * 7) % 700)));
+        if round % 2 == 1 {
+            let _ = child.kill();
+        }
+        logged.signal_agent(Signal::KILL);
+        let _ = child.kill();
+        child.wait().unwrap();
+        let done = fs::read_to_string(logged.dir.path().join("done")).unwrap_or_default();
+        let said = logged.log_command(&["recover"]).ok();
+        assert!(said.contains("agent has crashed"), "{said}");
+        let found = tree(&logged.target());
+        for i in done.lines() {
+            let data = i.as_bytes().repeat(5000);
+            assert!(
+                found.get(&format!("file{i}")) == Some(&data),
+                "seed {seed}, round {round}: file {i}"
+            );
+        }
+        for (name, content) in &found {
+            let i = name.trim_start_matches(|c: char| !c.is_ascii_digit());
+            assert!(i.as_bytes().repeat(5000).starts_with(content), "seed {seed}: {name}");
+            // A file gets its name when it is whole.
+            assert!(
+                name.starts_with("new") || content.len() == i.len() * 5000,
+                "seed {seed}: {name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_log_belongs_to_one_run_and_one_target() {
+    let logged = Logged::new();
+    prepare(logged.dir.path());
+    fs::create_dir(logged.dir.path().join("other")).unwrap();
+    assert!(Command::new("mkfifo").arg(logged.dir.path().join("wait")).status().unwrap().success());
+    let first = logged.command(
+        "target",
+        &["--log-bandwidth", "10KiB"],
+        "cp noise target/x; touch up; read < wait",
+    );
+    let mut first = { first }.spawn().unwrap();
+    while !logged.dir.path().join("up").exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let error = logged.run(&[], "true").fails(125);
+    assert!(error.contains("in use by another run, `bash -c cp noise"), "{error}");
+    // What a run starts is the same run, as are the ranks of a job.
+    let job = |job: &str| {
+        let mut command = logged.command("target", &[], "cmp noise target/x");
+        Ran::from(command.env("SLUICE_LOG_RUN", job).output().unwrap())
+    };
+    job(logged.agent().unwrap()["run"].as_str().unwrap()).ok();
+    assert!(logged.log_command(&["discard", "--yes"]).fails(1).contains("in use by `bash"));
+    fs::write(logged.dir.path().join("wait"), "\n").unwrap();
+    first.wait().unwrap();
+    logged.signal_agent(Signal::KILL);
+    let ran: Ran = logged.command("other", &[], "true").output().unwrap().into();
+    let error = ran.fails(125);
+    assert!(error.contains("still holds what an earlier run wrote for"), "{error}");
+    let error = logged.log_command(&["discard"]).fails(1);
+    assert!(error.contains("did not come to") && error.contains("--yes"), "{error}");
+    logged.log_command(&["discard", "--yes"]).ok();
+    assert!(!logged.log().exists());
+    Ran::from(logged.command("other", &[], "true").output().unwrap()).ok();
+}
+
+#[test]
+fn damage_is_found_and_nothing_is_drained_over_it() {
+    let logged = Logged::new();
+    prepare(logged.dir.path());
+    logged.run(&["--log-bandwidth", "10KiB"], "cp noise target/x").ok();
+    logged.signal_agent(Signal::TERM);
+    let segment = logged.log().join("segments/00000000.seg");
+    let mut bytes = fs::read(&segment).unwrap();
+    bytes[300_000] ^= 1;
+    fs::write(&segment, bytes).unwrap();
+    for command in ["verify", "drain", "recover"] {
+        let error = logged.log_command(&[command]).fails(1);
+        assert!(error.contains("damaged"), "{command}: {error}");
+    }
+    logged.log_command(&["discard", "--yes"]).ok();
+    let error = logged.run(&["--log-size", "8MiB"], "true").ok();
+    assert!(error.is_empty());
+}

@@ -1,0 +1,227 @@
+//! Segments: made ready ahead of need, filled, given away when drained.
+
+use std::io::{self, IoSlice};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, PoisonError};
+
+use super::{Log, Segment, State};
+use crate::error::{Error, Result};
+use crate::format::{Checkpoint, SegmentHeader};
+use crate::ids::Sequence;
+use crate::names;
+
+/// How much is written at once when a segment is filled with zeros.
+const ZEROS_BYTES: u64 = 1 << 20;
+
+impl Log {
+    fn segments_max(&self) -> u64 {
+        self.options.size_max_bytes / self.manifest.segment_bytes
+    }
+
+    /// How many segments the log can still begin without exceeding its size.
+    pub(crate) fn spare(&self, state: &State) -> u64 {
+        let unmade = match state.disk_full {
+            true => 0,
+            false => self.segments_max().saturating_sub(state.files),
+        };
+        state.ready.len() as u64 + state.free.len() as u64 + unmade
+    }
+
+    /// Makes one segment ready if fewer than [`Options::ready_segments`](super::Options) are: writes a new
+    /// one full of zeros, or gives one that was drained its new number. Returns whether there was anything
+    /// to do. It is meant to be called by a thread of its own, so that no write waits for it.
+    ///
+    /// # Errors
+    /// `Failed`, `System`. A full disk is none: writes will be told.
+    pub fn prepare_ahead(&self) -> Result<bool> {
+        {
+            let state = self.state();
+            if let Some(failure) = self.failure(&state) {
+                return Err(failure);
+            }
+            let unmade = !state.disk_full && state.files < self.segments_max();
+            let possible = !state.free.is_empty() || unmade;
+            if !possible || state.ready.len() >= self.options.ready_segments {
+                return Ok(false);
+            }
+        }
+        match self.make_ready(self.options.ready_segments) {
+            Ok(()) => Ok(true),
+            // There is nothing to do until something is drained.
+            Err(Error::System { .. }) if self.state().disk_full => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sees to it that at least one segment is ready, and makes one more while there are fewer than `want`.
+    pub(crate) fn make_ready(&self, want: usize) -> Result<()> {
+        let mut next_slot = self.preparing.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = {
+            let mut state = self.state();
+            if let Some(failure) = self.failure(&state) {
+                return Err(failure);
+            }
+            if state.ready.len() >= want.max(1) {
+                return Ok(());
+            }
+            state.free.pop()
+        };
+        let (segment, made) = match found {
+            Some(segment) => (segment, false),
+            None => {
+                let segment = self.make_segment(*next_slot)?;
+                *next_slot += 1;
+                (segment, true)
+            }
+        };
+        let number = self.number(&segment).map_err(|error| self.fail(error))?;
+        let mut state = self.state();
+        state.files += u64::from(made);
+        state.ready.push_back((segment, number));
+        self.announce(state);
+        Ok(())
+    }
+
+    /// A new file, full of zeros: later writes change no length and allocate no block.
+    fn make_segment(&self, slot: u32) -> Result<Arc<Segment>> {
+        let name = names::segment(slot);
+        let system = |source| Error::system("making", &self.place, &name, source);
+        let file = match self.media.create(&name) {
+            Ok(file) => file,
+            Err(error) => {
+                self.state().disk_full |= is_no_space(&error);
+                return Err(system(error));
+            }
+        };
+        let written = self.fill(&*file);
+        match written {
+            Ok(()) => {
+                let file = Arc::from(file);
+                Ok(Arc::new(Segment { name, file, number: AtomicU32::new(0) }))
+            }
+            // Nobody relies on the file yet; a full disk is no failure of the log.
+            Err(error) => {
+                let full = is_no_space(&error);
+                let removed = self.media.remove(&name);
+                let error = system(error);
+                if !full || removed.is_err() {
+                    return Err(self.fail(error));
+                }
+                self.state().disk_full = true;
+                Err(error)
+            }
+        }
+    }
+
+    fn fill(&self, file: &dyn crate::media::MediaFile) -> io::Result<()> {
+        let len = self.manifest.segment_bytes;
+        let zeros = vec![0; ZEROS_BYTES.min(len) as usize];
+        let mut at = 0;
+        while at < len {
+            let piece = ZEROS_BYTES.min(len - at);
+            file.write_at(&[IoSlice::new(&zeros[..piece as usize])], at)?;
+            at += piece;
+        }
+        file.sync()
+    }
+
+    /// Gives a segment its number, durably: before any record is written with it, and so that it follows
+    /// the one that got its number before.
+    fn number(&self, segment: &Segment) -> Result<u32> {
+        let mut checkpoint = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
+        let Checkpoint { highest, last, first, .. } = checkpoint.value;
+        let error = |source| Error::system("writing", &self.place, &segment.name, source);
+        let number = highest.checked_add(1).ok_or_else(|| {
+            error(io::Error::other("the log has used all numbers that segments can have"))
+        })?;
+        let header = SegmentHeader {
+            log: self.manifest.log,
+            number,
+            previous: last,
+            segment_bytes: self.manifest.segment_bytes,
+        };
+        segment.file.write_at(&[IoSlice::new(&header.encode())], 0).map_err(error)?;
+        segment.file.sync().map_err(error)?;
+        let first = if first == 0 { number } else { first };
+        let value = Checkpoint { highest: number, last: number, first, ..checkpoint.value };
+        checkpoint
+            .write_synced(value)
+            .map_err(|e| Error::system("writing", &self.place, names::CHECKPOINT, e))?;
+        Ok(number)
+    }
+
+    /// Changes the checkpoint, durably.
+    pub(crate) fn update_checkpoint(&self, change: impl FnOnce(&mut Checkpoint)) -> Result<()> {
+        let mut checkpoint = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut value = checkpoint.value;
+        change(&mut value);
+        let written = checkpoint.write_synced(value);
+        drop(checkpoint);
+        written.map_err(|source| {
+            self.fail(Error::system("writing", &self.place, names::CHECKPOINT, source))
+        })
+    }
+
+    /// Takes a ready segment for the tail. The caller knows that there is one.
+    pub(crate) fn begin_segment(&self, state: &mut State) -> bool {
+        let Some((segment, number)) = state.ready.pop_front() else {
+            return false;
+        };
+        segment.number.store(number, Ordering::Release);
+        self.readable
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(number, segment.clone());
+        state.live.push_back(super::Live {
+            segment: segment.clone(),
+            number,
+            first: state.next,
+            last: state.next,
+            dirty: true,
+        });
+        let offset = crate::format::SEGMENT_HEADER_BYTES;
+        state.tail = Some(super::Tail { segment, number, offset });
+        true
+    }
+
+    /// Gives away the segments of which all records are drained.
+    pub(crate) fn recycle(&self) -> Result<()> {
+        // While a segment gets its number the checkpoint's chain must not be shortened beneath it.
+        let _preparing = self.preparing.lock().unwrap_or_else(PoisonError::into_inner);
+        let (first, drained, given) = {
+            let mut state = self.state();
+            let drained = state.drained;
+            let tail = state.tail.as_ref().map(|tail| tail.number);
+            let mut given = Vec::new();
+            while let Some(front) = state.live.front() {
+                // The last one stays, so that the log's order has a beginning.
+                if state.live.len() < 2 || front.last > drained || Some(front.number) == tail {
+                    break;
+                }
+                given.extend(state.live.pop_front());
+            }
+            (state.live.front().map(|live| live.number), drained, given)
+        };
+        self.update_checkpoint(|checkpoint| {
+            checkpoint.drained = drained;
+            checkpoint.first = first.unwrap_or(checkpoint.first);
+        })?;
+        let mut readable = self.readable.write().unwrap_or_else(PoisonError::into_inner);
+        for live in &given {
+            // Who reads it at this moment looks at the number afterwards.
+            live.segment.number.store(0, Ordering::Release);
+            readable.remove(&live.number);
+        }
+        drop(readable);
+        let mut state = self.state();
+        state.free.extend(given.into_iter().map(|live| live.segment));
+        state.rules.forget(Sequence(drained));
+        state.disk_full = false;
+        self.announce(state);
+        Ok(())
+    }
+}
+
+fn is_no_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}

@@ -1,0 +1,155 @@
+//! A log's files in a directory.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, IoSlice, Write};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::{Media, MediaFile};
+use crate::names::{LOCK, SEGMENTS};
+
+/// A directory, of a file system of this machine: that is where a sync means something.
+#[derive(Debug, Clone)]
+pub struct Directory {
+    root: PathBuf,
+}
+
+impl Directory {
+    /// The log in the directory `root`, which need not exist yet.
+    #[must_use]
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Makes the directory where it is missing: only its owner may look inside.
+    fn made(&self) -> io::Result<()> {
+        use std::os::unix::fs::DirBuilderExt;
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(self.root.join(SEGMENTS))?;
+        sync_directory(&self.root)?;
+        match self.root.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// Makes durable that `path` has its name.
+fn sync_name(path: &Path) -> io::Result<()> {
+    path.parent().map_or(Ok(()), sync_directory)
+}
+
+impl Media for Directory {
+    fn place(&self) -> PathBuf {
+        self.root.clone()
+    }
+
+    fn lock(&self) -> io::Result<Box<dyn Send + Sync>> {
+        self.made()?;
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false).mode(0o600);
+        let file = options.open(self.root.join(LOCK))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Box::new(file)),
+            Err(TryLockError::WouldBlock) => Err(io::ErrorKind::WouldBlock.into()),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    fn segments(&self) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(self.root.join(SEGMENTS)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            let name = entry?.file_name();
+            if let Some(name) = name.to_str().filter(|name| name.ends_with(".seg")) {
+                names.push(format!("{SEGMENTS}/{name}"));
+            }
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    fn create(&self, name: &str) -> io::Result<Box<dyn MediaFile>> {
+        let path = self.root.join(name);
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create_new(true).mode(0o600).open(&path)?;
+        sync_name(&path)?;
+        Ok(Box::new(DirectoryFile { file }))
+    }
+
+    fn open(&self, name: &str, write: bool) -> io::Result<Box<dyn MediaFile>> {
+        let file = OpenOptions::new().read(true).write(write).open(self.root.join(name))?;
+        Ok(Box::new(DirectoryFile { file }))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let path = self.root.join(name);
+        fs::remove_file(&path)?;
+        sync_name(&path)
+    }
+
+    fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        let path = self.root.join(name);
+        let fresh = self.root.join(format!("{name}.new"));
+        let mut options = OpenOptions::new();
+        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&fresh, &path)?;
+        sync_name(&path)
+    }
+}
+
+struct DirectoryFile {
+    file: File,
+}
+
+impl MediaFile for DirectoryFile {
+    fn write_at(&self, parts: &[IoSlice<'_>], mut offset: u64) -> io::Result<()> {
+        let whole: usize = parts.iter().map(|part| part.len()).sum();
+        let mut done = match rustix::io::pwritev(&self.file, parts, offset) {
+            Ok(written) if written == whole => return Ok(()),
+            Ok(written) => written,
+            Err(rustix::io::Errno::INTR) => 0,
+            Err(errno) => return Err(errno.into()),
+        };
+        // A short write is rare, so that copying the slices is.
+        let mut parts = parts.to_vec();
+        let mut parts = parts.as_mut_slice();
+        IoSlice::advance_slices(&mut parts, done);
+        offset += done as u64;
+        while !parts.is_empty() {
+            match rustix::io::pwritev(&self.file, parts, offset) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => {
+                    done = written;
+                    IoSlice::advance_slices(&mut parts, done);
+                    offset += done as u64;
+                }
+                Err(rustix::io::Errno::INTR) => {}
+                Err(errno) => return Err(errno.into()),
+            }
+        }
+        Ok(())
+    }
+
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+        self.file.read_exact_at(buffer, offset)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+}
