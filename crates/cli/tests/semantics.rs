@@ -67,6 +67,7 @@ fn every_promise_names_tests_that_exist() {
     let cases = texts(&repository().join("tests/matrix/cases"), "py");
     let scenarios = texts(&repository().join("tests/faults/scenarios"), "py");
     let interop = texts(&repository().join("tests/interop"), "py");
+    let log = texts(&repository().join("tests/log"), "py");
     let mut wrong = Vec::new();
     let mut count = 0;
     let promises = page.split_once("\n## ").expect("sections").1;
@@ -81,6 +82,8 @@ fn every_promise_names_tests_that_exist() {
             let exists = match place.as_str() {
                 "matrix" => has_case(&cases, &name),
                 "faults" => defines(&scenarios, "def ", &name),
+                // A part of a program.
+                "log" => log.contains(&format!("\"{name}\"")),
                 "interop" => defines(&interop, "def ", &name),
                 room => {
                     let room = repository().join("crates").join(room);
