@@ -46,6 +46,9 @@ pub(crate) struct State {
     /// Kept until the file is closed, also where the sieve is wished away meanwhile: closing a
     /// descriptor gives up every traditional lock that this process has on the file (fcntl(2)).
     descriptor: Option<Arc<Descriptor>>,
+    /// Kept while other ranks use the file, too: it has nothing of the file kept in this process. Not for the sieve, which
+    /// leaves files alone that were renamed or deleted before it was wished.
+    concurrent: Option<Descriptor>,
     pub(crate) sieve: Option<Sieve>,
     /// `None` where the sieve cannot have the view.
     pub(crate) view: Option<View>,
@@ -87,6 +90,7 @@ pub(crate) fn opened(
         wish: Wish::of_environment(),
         has_single_writer: false,
         descriptor: None,
+        concurrent: None,
         sieve: None,
         view: whole_file(),
     };
@@ -103,9 +107,9 @@ pub(crate) fn opened(
     };
     let mut state = file_of_ours.state();
     if file_of_ours.is_far && ranks > 1 && amode & mpi.constants().numbers.mode.rdonly == 0 {
-        state.descriptor = file_of_ours.open(mpi).map(Arc::new);
+        state.concurrent = file_of_ours.open(mpi);
         // A descriptor that `libsluice.so` does not know any more fails by itself.
-        let _ = state.descriptor.as_ref().map(|descriptor| descriptor.keep_nothing());
+        let _ = state.concurrent.as_ref().map(Descriptor::keep_nothing);
     }
     file_of_ours.prepare(mpi, &mut state);
     drop(state);
@@ -117,7 +121,7 @@ pub(crate) fn closing(file: File) -> Option<Arc<OpenFile>> {
     let forgotten = files().as_mut().and_then(|files| files.remove(&file))?;
     // Closed outside of the table's lock, and before the MPI library closes its own descriptor.
     let mut state = forgotten.state();
-    (state.sieve, state.descriptor) = (None, None);
+    (state.sieve, state.descriptor, state.concurrent) = (None, None, None);
     drop(state);
     Some(forgotten)
 }
