@@ -12,6 +12,8 @@ import pathlib
 import pkgutil
 import re
 import shutil
+import signal
+import subprocess
 import sys
 import time
 import tomllib
@@ -53,6 +55,9 @@ def perform(function, sluice, keep, known):
     """One scenario in a corner of its own; whatever it started is ended."""
     name, group = function.__name__.replace("_", "-"), function.__module__.rsplit(".", 1)[-1]
     scratch = places.scratch_directory("faults")
+    # Whoever runs this in the background may have them ignored, and what is ignored no shell can trap.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     start = time.monotonic()
     house = House(sluice, scratch)
     try:
@@ -60,7 +65,7 @@ def perform(function, sluice, keep, known):
         verdict, details = "ok", []
     except Skip as reason:
         verdict, details = "skipped", [str(reason)]
-    except (Broken, ServiceFailed) as broken:
+    except (Broken, ServiceFailed, subprocess.TimeoutExpired) as broken:
         verdict = "known" if name in known else "failed"
         details = [known[name]] if name in known else [(function.__doc__ or "").splitlines()[0], *str(broken).splitlines()[:6]]
     finally:

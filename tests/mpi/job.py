@@ -172,7 +172,12 @@ def check_world(scene):
     scene.library.compile("c", PROGRAMS / "job.c", program)
     for what in ("files", "early", "late", "child", "threads"):
         here, there = fresh(scene, f"here-{what}"), fresh(scene, f"there-{what}")
-        native, _ = perform(scene, parts(scene, (2, [program, what, here])))
+        try:
+            native, _ = perform(scene, parts(scene, (2, [program, what, here])))
+        except Failed as failed:
+            if scene.library.name == "wheel-impi" and "MPI_Init" in str(failed):
+                raise Missing("natively, MPI_Init fails on this machine (2021.18.1)") from None
+            raise
         run = [sluice, "run", "--map", "/far=scdc+mpi://io/d", "--", program, what, "/far"]
         out, said = perform(scene, parts(scene, serve(sluice, "io", there), (2, run)))
         lines = sorted(out.splitlines())
