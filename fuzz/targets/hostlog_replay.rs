@@ -96,7 +96,8 @@ fuzz_target!(|data: &[u8]| {
     drop(log);
     disk.kill();
     disk.crash();
-    // A forged checkpoint may claim more than the records can: to refuse is never wrong.
+    // It should open again, and does but for some forged disks whose checkpoint knows of no segment while records stand in
+    // them: why it is refused as damaged then is not understood yet.
     let Ok((log, _)) = Log::open(Arc::new(disk), options) else {
         return;
     };
