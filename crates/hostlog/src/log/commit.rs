@@ -175,7 +175,7 @@ impl Log {
                 state.syncing = true;
                 let dirty = state.live.iter().filter(|live| live.dirty);
                 let dirty: Vec<(u32, Arc<Segment>)> =
-                    dirty.map(|live| (live.number, live.segment.clone())).collect();
+                    dirty.map(|live| (live.used.number, live.segment.clone())).collect();
                 break (state.written, dirty);
             }
             state = self.wait(state);
@@ -190,10 +190,10 @@ impl Log {
         state.syncing = false;
         // Somebody's write may have failed meanwhile: below `target` everything was written before.
         state.durable = state.durable.max(target);
-        let tail = state.tail.as_ref().map(|tail| tail.number);
+        let tail = state.tail.as_ref().map(|tail| tail.used.number);
         for live in &mut state.live {
-            let synced = dirty.iter().any(|(number, _)| *number == live.number);
-            if synced && live.last <= target && Some(live.number) != tail {
+            let synced = dirty.iter().any(|(number, _)| *number == live.used.number);
+            if synced && live.last <= target && Some(live.used.number) != tail {
                 live.dirty = false;
             }
         }

@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError};
 
 use super::{Log, Segment, State};
 use crate::error::{Error, Result};
-use crate::format::{Checkpoint, SegmentHeader};
+use crate::format::{Checkpoint, SegmentHeader, Use};
 use crate::ids::Sequence;
 use crate::names;
 
@@ -74,10 +74,10 @@ impl Log {
                 (segment, true)
             }
         };
-        let number = self.number(&segment).map_err(|error| self.fail(error))?;
+        let used = self.number(&segment).map_err(|error| self.fail(error))?;
         let mut state = self.state();
         state.files += u64::from(made);
-        state.ready.push_back((segment, number));
+        state.ready.push_back((segment, used));
         self.announce(state);
         Ok(())
     }
@@ -127,16 +127,17 @@ impl Log {
 
     /// Gives a segment its number, durably: before any record is written with it, and so that it follows
     /// the one that got its number before.
-    fn number(&self, segment: &Segment) -> Result<u32> {
+    fn number(&self, segment: &Segment) -> Result<Use> {
         let mut checkpoint = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
         let Checkpoint { highest, last, first, .. } = checkpoint.value;
         let error = |source| Error::system("writing", &self.place, &segment.name, source);
         let number = highest.checked_add(1).ok_or_else(|| {
             error(io::Error::other("the log has used all numbers that segments can have"))
         })?;
+        let used = Use { number, salt: random().map_err(error)? };
         let header = SegmentHeader {
             log: self.manifest.log,
-            number,
+            used,
             previous: last,
             segment_bytes: self.manifest.segment_bytes,
         };
@@ -147,7 +148,7 @@ impl Log {
         checkpoint
             .write_synced(value)
             .map_err(|e| Error::system("writing", &self.place, names::CHECKPOINT, e))?;
-        Ok(number)
+        Ok(used)
     }
 
     /// Changes the checkpoint, durably.
@@ -164,23 +165,23 @@ impl Log {
 
     /// Takes a ready segment for the tail. The caller knows that there is one.
     pub(crate) fn begin_segment(&self, state: &mut State) -> bool {
-        let Some((segment, number)) = state.ready.pop_front() else {
+        let Some((segment, used)) = state.ready.pop_front() else {
             return false;
         };
-        segment.number.store(number, Ordering::Release);
+        segment.number.store(used.number, Ordering::Release);
         self.readable
             .write()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(number, segment.clone());
+            .insert(used.number, segment.clone());
         state.live.push_back(super::Live {
             segment: segment.clone(),
-            number,
+            used,
             first: state.next,
             last: state.next,
             dirty: true,
         });
         let offset = crate::format::SEGMENT_HEADER_BYTES;
-        state.tail = Some(super::Tail { segment, number, offset });
+        state.tail = Some(super::Tail { segment, used, offset });
         true
     }
 
@@ -191,16 +192,16 @@ impl Log {
         let (first, drained, given) = {
             let mut state = self.state();
             let drained = state.drained;
-            let tail = state.tail.as_ref().map(|tail| tail.number);
+            let tail = state.tail.as_ref().map(|tail| tail.used.number);
             let mut given = Vec::new();
             while let Some(front) = state.live.front() {
                 // The last one stays, so that the log's order has a beginning.
-                if state.live.len() < 2 || front.last > drained || Some(front.number) == tail {
+                if state.live.len() < 2 || front.last > drained || Some(front.used.number) == tail {
                     break;
                 }
                 given.extend(state.live.pop_front());
             }
-            (state.live.front().map(|live| live.number), drained, given)
+            (state.live.front().map(|live| live.used.number), drained, given)
         };
         self.update_checkpoint(|checkpoint| {
             checkpoint.drained = drained;
@@ -210,7 +211,7 @@ impl Log {
         for live in &given {
             // Who reads it at this moment looks at the number afterwards.
             live.segment.number.store(0, Ordering::Release);
-            readable.remove(&live.number);
+            readable.remove(&live.used.number);
         }
         drop(readable);
         let mut state = self.state();
@@ -220,6 +221,13 @@ impl Log {
         self.announce(state);
         Ok(())
     }
+}
+
+/// What nobody can have foreseen.
+fn random() -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(u32::from_le_bytes(bytes))
 }
 
 fn is_no_space(error: &io::Error) -> bool {
