@@ -176,6 +176,16 @@ impl RemoteFile {
         self.core.set_concurrent();
     }
 
+    /// Closes the file, for the last user of it. Where it means something to the service, its answer is waited for: what
+    /// was written is then safe.
+    ///
+    /// # Errors
+    /// As close(2), and those of earlier writes.
+    pub fn finish(self) -> Result<()> {
+        let flushed = self.core.flush();
+        flushed.and(self.core.finish())
+    }
+
     /// Flushes, for close(2). The service is told when the last user lets go of the file.
     ///
     /// # Errors

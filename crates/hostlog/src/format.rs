@@ -70,6 +70,8 @@ pub enum Kind {
     Drained = 7,
     /// The log was opened again: what was not committed is void.
     Restart = 8,
+    /// A file's data up to a sequence, as far as not committed, never counts.
+    Abort = 9,
 }
 
 impl Kind {
@@ -83,6 +85,7 @@ impl Kind {
             6 => Self::AbortGroup,
             7 => Self::Drained,
             8 => Self::Restart,
+            9 => Self::Abort,
             _ => return None,
         })
     }
@@ -141,8 +144,8 @@ pub struct Header {
     pub len: u32,
     /// Which file it is about.
     pub file: FileId,
-    /// Data: the offset in the file. Commit, Drained: the sequence up to which it holds. Restart: the
-    /// last sequence before. Prepare: rank (low half) and ranks (high half).
+    /// Data: the offset in the file. Commit, Abort, Drained: the sequence up to which it holds. Restart:
+    /// the last sequence before. Prepare: rank (low half) and ranks (high half).
     pub value: u64,
     /// The group's epoch that it belongs to or decides on.
     pub member: Option<Member>,
@@ -207,7 +210,8 @@ impl Header {
         let member = (group != 0).then_some(Member { group: Group(group), epoch });
         let needs_member = matches!(kind, Kind::Prepare | Kind::CommitGroup | Kind::AbortGroup);
         let distance_known = distance != u32::MAX;
-        let looks_back = matches!(kind, Kind::Commit | Kind::Drained | Kind::Restart);
+        let looks_back =
+            matches!(kind, Kind::Commit | Kind::Abort | Kind::Drained | Kind::Restart);
         if bytes[5] & !FLAG_NAMESPACE != 0
             || bytes[6..8] != [0, 0]
             || !(1..=SEQUENCE_MAX).contains(&sequence)

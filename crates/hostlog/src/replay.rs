@@ -198,6 +198,7 @@ impl Here {
             }
             Kind::Prepare
             | Kind::Commit
+            | Kind::Abort
             | Kind::CommitGroup
             | Kind::AbortGroup
             | Kind::Drained

@@ -161,7 +161,11 @@ fn walk_segment(
                 found.drained = header.value.max(found.drained);
                 found.drained_state = window.payload(offset, &header).map_err(error)?;
             }
-            Kind::Commit | Kind::CommitGroup | Kind::AbortGroup | Kind::Restart => {
+            Kind::Commit
+            | Kind::Abort
+            | Kind::CommitGroup
+            | Kind::AbortGroup
+            | Kind::Restart => {
                 found.rules.apply(&header, &[]);
             }
         }

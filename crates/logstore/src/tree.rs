@@ -1,7 +1,7 @@
 //! What all nodes of a store share, and finding files by their names.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
 };
@@ -48,6 +48,8 @@ pub(crate) struct Tree {
     pub(crate) waiting: AtomicUsize,
     /// What lies up to here nobody reads from the log any more.
     pub(crate) forgotten: AtomicU64,
+    /// Clients that are lost from here on are lost because nobody serves them any more.
+    pub(crate) is_ending: AtomicBool,
 }
 
 /// Since when, and what.
@@ -140,6 +142,7 @@ impl Tree {
             returning: Mutex::default(),
             waiting: AtomicUsize::new(0),
             forgotten: AtomicU64::new(0),
+            is_ending: AtomicBool::new(false),
         }
     }
 

@@ -374,7 +374,11 @@ impl Description {
         drop(inner);
         lock(&context().unused).push(self);
         match live.map(|live| live.content) {
-            Some(Content::File(file)) => file.close().map_err(|error| error.to_errno()),
+            Some(Content::File(file)) => match Arc::try_unwrap(file) {
+                Ok(file) => file.finish().map_err(|error| error.to_errno()),
+                // A mapping has it still.
+                Err(file) => file.close().map_err(|error| error.to_errno()),
+            },
             // A directory's handle gives its fid back when it is dropped.
             Some(Content::Directory(..) | Content::Name | Content::Unopened) | None => Ok(()),
         }

@@ -209,7 +209,8 @@ pub struct LockRange {
     pub length: u64,
 }
 
-/// A node that was opened. It stays valid when its file is renamed or removed.
+/// A node that was opened. It stays valid when its file is renamed or removed. Who drops it has closed it,
+/// unless it was said before that its user is [lost](OpenNode::lost).
 pub trait OpenNode: Send + Sync {
     /// Reads at an offset; short only at the end of the file.
     ///
@@ -257,6 +258,19 @@ pub trait OpenNode: Send + Sync {
     /// # Errors
     /// As fsync(2).
     fn sync(&self, data_only: bool) -> Result<()>;
+
+    /// Ends the opening, and says what comes of that: whoever drops it without is told nothing. Nothing else is
+    /// done with it afterwards.
+    ///
+    /// # Errors
+    /// As close(2).
+    fn close(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The one who had it open is gone without closing it: his connection broke, as it does when he is killed.
+    /// Where a close means something, this is none.
+    fn lost(&self) {}
 
     /// Takes or releases a lock without waiting; false: somebody else holds it. An owner's locks on
     /// a file end when the last [`OpenNode`] through which it locked is dropped.

@@ -85,6 +85,16 @@ macro_rules! hand_on {
             self.inner.sync(data_only)
         }
     };
+    (=> close) => {
+        fn close(&self) -> $crate::Result<()> {
+            self.inner.close()
+        }
+    };
+    (=> lost) => {
+        fn lost(&self) {
+            self.inner.lost();
+        }
+    };
     (=> lock) => {
         fn lock(
             &self,

@@ -14,7 +14,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use drain::{Drain, Phase, Progress, Until};
 use hostlog::media::Media;
 use hostlog::{Description, Log, Manifest, Recovery};
-use logstore::LogStore;
+use logstore::{LogStore, Unfinished};
 use rustix::fs::{Mode, OFlags};
 use service::{Listen, Running, Service};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -24,6 +24,7 @@ use super::owner::{Nobody, Shown, state_of};
 use super::status::Report;
 use super::target::Target;
 use crate::args::log::Agent as Args;
+use crate::format::bytes_text;
 use crate::in_force::InForce;
 
 /// How often it looks after things.
@@ -32,6 +33,8 @@ const TICK: Duration = Duration::from_millis(250);
 const NAMES_EVERY: Duration = Duration::from_secs(1);
 /// How long it stays when it could end: the next run may come at once.
 const LINGER: Duration = Duration::from_secs(2);
+/// How long it waits for programs to end, when it is told to.
+const GRACE: Duration = Duration::from_secs(1);
 /// How long it waits for its first client.
 const FIRST_CLIENT: Duration = Duration::from_secs(60);
 
@@ -257,7 +260,7 @@ impl Agent {
             let been_used = running.as_ref().is_some_and(|running| running.counters().accepted > 0);
             watch.names(&store);
             if clients == 0 && been_used {
-                // Whoever wrote has ended: nobody will commit it.
+                // Whoever wrote has ended: what they did not close counts no more.
                 watch.commit(&store);
             }
             let idle = watch.look(&log, &store, &progress, clients);
@@ -271,7 +274,14 @@ impl Agent {
                 turn = None;
             }
         }
-        // In order: no new requests, everything that counts is durable, no more draining.
+        // In order: no new requests, everything that counts is durable, no more draining. Who ends a job tells all
+        // its processes at once: programs that are about to die of that have not closed their files.
+        let since = Instant::now();
+        let has_clients = |running: &Running| running.counters().connections > 0;
+        while running.as_ref().is_some_and(has_clients) && since.elapsed() < GRACE {
+            std::thread::sleep(TICK / 10);
+        }
+        store.end();
         if let Some(running) = running.take() {
             running.stop();
         }
@@ -300,12 +310,14 @@ struct Watch {
     names: Instant,
     idle_since: Option<Instant>,
     told: Option<(Instant, String)>,
+    /// Bytes that killed programs had not finished.
+    dropped: u64,
 }
 
 impl Watch {
     fn new(place: Place, holder: Holder) -> Self {
         let now = Instant::now();
-        Self { place, holder, began: now, names: now, idle_since: None, told: None }
+        Self { place, holder, began: now, names: now, idle_since: None, told: None, dropped: 0 }
     }
 
     /// Commits changes of names, if it is time.
@@ -320,12 +332,30 @@ impl Watch {
         }
     }
 
-    fn commit(&self, store: &LogStore) {
+    /// When nobody is connected any more: changes of names count, and what was not closed never will.
+    fn commit(&mut self, store: &LogStore) {
         let status = store.status();
-        if (status.uncommitted_names > 0 || status.uncommitted_records > 0)
-            && let Err(error) = store.commit_all()
+        if status.uncommitted_names > 0
+            && let Err(error) = store.commit_names()
         {
             note(format_args!("{:#}", anyhow!(error)));
+        }
+        if status.uncommitted_records == 0 {
+            return;
+        }
+        match store.drop_unfinished() {
+            Ok(dropped) => {
+                for Unfinished { path, bytes } in dropped {
+                    let path = path.unwrap_or_else(|| b"a removed file".to_vec());
+                    note(format_args!(
+                        "{}: dropped {}, written by a program that was killed before its next fsync or close",
+                        String::from_utf8_lossy(&path),
+                        bytes_text(bytes)
+                    ));
+                    self.dropped += bytes;
+                }
+            }
+            Err(error) => note(format_args!("{:#}", anyhow!(error))),
         }
     }
 
@@ -335,6 +365,7 @@ impl Watch {
             Report::of(&self.holder, log, &store.status(), &progress.snapshot(), clients);
         let idle = report.phase == Phase::Idle && report.uncommitted == 0 && !report.is_behind(log);
         report.done = idle;
+        report.dropped_bytes = self.dropped;
         self.write(&report, false);
         idle
     }
@@ -362,6 +393,7 @@ impl Watch {
     fn end(&mut self, log: &Log, store: &LogStore, progress: &Progress) {
         let mut report = Report::of(&self.holder, log, &store.status(), &progress.snapshot(), 0);
         report.ended = true;
+        report.dropped_bytes = self.dropped;
         report.done = report.uncommitted == 0 && !report.is_behind(log);
         self.write(&report, true);
     }

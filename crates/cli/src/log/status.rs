@@ -37,6 +37,9 @@ pub(crate) struct Report {
     pub(crate) uncommitted_bytes: u64,
     /// Bytes that are in the log only.
     pub(crate) logged_bytes: u64,
+    /// Bytes that programs had written and not finished when they were killed; they are in no file.
+    #[serde(default)]
+    pub(crate) dropped_bytes: u64,
     /// Bytes that came to the target.
     pub(crate) drained_bytes: u64,
     /// Bytes still to come there, about.
@@ -105,6 +108,7 @@ impl Report {
             clients,
             uncommitted_bytes: store.uncommitted_bytes,
             logged_bytes: store.logged_bytes,
+            dropped_bytes: 0,
             drained_bytes: drain.bytes,
             left_bytes: drain.bytes_left,
             bytes_per_second: drain.bytes_per_second.round(),
@@ -170,7 +174,11 @@ impl Report {
             (None, _) => "all is drained".to_owned(),
         };
         let (done, left) = (bytes_text(self.drained_bytes), bytes_text(self.logged_bytes));
-        format!("{how}; {done} drained, {left} in the log only")
+        let dropped = match self.dropped_bytes {
+            0 => String::new(),
+            bytes => format!("; {} of killed programs dropped", bytes_text(bytes)),
+        };
+        format!("{how}; {done} drained, {left} in the log only{dropped}")
     }
 }
 

@@ -44,8 +44,22 @@ impl Log {
     /// # Errors
     /// `Failed`, `System`.
     pub fn begin_commit(&self, stream: u32, file: FileId) -> Result<Sequence> {
+        self.begin(Kind::Commit, stream, file)
+    }
+
+    /// Drops all plain data that `file` has so far and that is not committed, durably.
+    ///
+    /// # Errors
+    /// As [`Log::commit`].
+    pub fn abort(&self, file: FileId) -> Result<Sequence> {
+        let sequence = self.begin(Kind::Abort, 0, file)?;
+        self.sync_through(sequence)?;
+        Ok(sequence)
+    }
+
+    fn begin(&self, kind: Kind, stream: u32, file: FileId) -> Result<Sequence> {
         let draft = Draft {
-            kind: Kind::Commit,
+            kind,
             namespace: false,
             file,
             value: Value::Before,

@@ -90,6 +90,17 @@ impl OpenNode for RelayFile {
         self.handle().sync(data_only).map_err(refused("fsync"))
     }
 
+    fn close(&self) -> Result<()> {
+        if !self.flags.writes() {
+            return Ok(());
+        }
+        self.handle.finish().map_err(refused("close"))
+    }
+
+    fn lost(&self) {
+        self.handle.abandon();
+    }
+
     fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool> {
         match self.handle().lock(&lock_of(owner, range), None) {
             Ok(()) => Ok(true),
