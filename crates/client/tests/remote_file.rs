@@ -216,17 +216,17 @@ fn a_reader_gets_ahead_of_itself() {
     for step in 0..1024 {
         read(&file, step * 8192, 8192);
     }
-    // So much is in use; as much again and more must be on its way.
-    assert!(session.options().read_ahead_max >= 8 * MIB);
+    // The window is filled up a quarter at a time, and the service takes in what it is asked though nobody receives.
+    let window = session.options().read_ahead_max;
     let asked = || service.world().ranges.iter().map(|(_, _, count)| count).sum::<usize>();
-    // The service takes its time on a busy machine.
     for _ in 0..1000 {
-        if asked() >= 14 * MIB {
-            return;
+        if asked() >= 8 * MIB + window / 4 * 3 {
+            break;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("{} bytes were asked for", asked());
+    let expected = 8 * MIB + window / 4 * 3..=8 * MIB + window;
+    assert!(expected.contains(&asked()), "{} bytes were asked for, not {expected:?}", asked());
 }
 
 #[test]
