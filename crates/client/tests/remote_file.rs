@@ -234,13 +234,15 @@ fn small_writes_travel_together() {
     let (service, session) = service(b"");
     let file = open(&session, "file", OpenFlags::WRITE_ONLY);
     let content = bytes(100_000);
+    let begin = std::time::Instant::now();
     for (offset, byte) in content.iter().enumerate() {
         assert_eq!(file.write_at(&[*byte], offset as u64), Ok(1));
     }
     assert_eq!(file.close(), Ok(()));
     assert!(service.content("file") == content);
-    // Slow machines send a run that is old.
-    assert!(service.count("Write") < 20, "{} writes", service.count("Write"));
+    // Slow machines send a run that is old: one in 100 ms.
+    let writes_max = 10 + begin.elapsed().as_millis() as usize / 100;
+    assert!(service.count("Write") <= writes_max, "{} writes", service.count("Write"));
 }
 
 #[test]
@@ -613,16 +615,16 @@ fn threads_read_and_write_one_file() {
 fn readers_of_one_file_wait_side_by_side() {
     let (service, session) = service(&bytes(16 * MIB));
     let file = open(&session, "file", OpenFlags::empty());
-    service.set(|faults| faults.linger = Duration::from_millis(40));
-    let begin = std::time::Instant::now();
+    service.forget_log();
+    // Who waited for another's reply before it asks would wait until the session gives up.
+    service.set(|faults| faults.hold_until_reads = 15);
     std::thread::scope(|scope| {
         for thread in 1..16_u64 {
             let file = &file;
             scope.spawn(move || assert_eq!(read(file, thread * MIB as u64, 100).len(), 100));
         }
     });
-    // One behind the other would take 15 times the delay.
-    assert!(begin.elapsed() < Duration::from_millis(400), "{:?}", begin.elapsed());
+    assert_eq!(service.count("Read"), 15);
 }
 
 /// A planned batch is not alone with the file: the process has other openings with caches of their own.

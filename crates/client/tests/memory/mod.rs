@@ -34,6 +34,8 @@ pub struct Faults {
     pub cut_every: Option<usize>,
     /// The most that a read brings.
     pub read_max: Option<usize>,
+    /// Nothing is answered before so many reads were taken in.
+    pub hold_until_reads: usize,
     /// Nobody answers any more.
     pub gone: bool,
 }
@@ -220,7 +222,15 @@ impl Serving {
         // Replies wait by themselves: how many requests are taken in does not depend on who receives when.
         let (replies, to_send) = channel::<Vec<u8>>();
         let mut sending = socket.try_clone().expect("another descriptor");
-        std::thread::spawn(move || to_send.iter().try_for_each(|reply| sending.write_all(&reply)));
+        let memory = self.memory.clone();
+        std::thread::spawn(move || {
+            to_send.iter().try_for_each(|reply| {
+                while memory.count("Read") < memory.world().faults.hold_until_reads {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                sending.write_all(&reply)
+            })
+        });
         let mut buffer = vec![0; 9 << 20];
         let mut filled = 0;
         loop {
