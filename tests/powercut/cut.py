@@ -4,11 +4,9 @@ Whatever the dice say follows from the seed. What the machine does at a given mo
 """
 
 import dataclasses
-import pathlib
 import random
 import subprocess
 import tarfile
-import time
 
 from house.checking import Failed, run
 from log import points
@@ -20,36 +18,33 @@ from powercut.nbd import Power, Server
 
 MIB = 1 << 20
 DISK_BYTES = 320 * MIB
-EPOCHS, EACH = 40, 30
+EPOCHS, EACH = 120, 30
 # (plan, point) of the programs. Where the log is too small for all that is written, plain files are committed as they are when it
 # is full, so that only what replaces files as a whole has states to be judged by.
 ROOMY = [("whole", "sync"), ("some", "datasync"), ("growing", "sync"), ("mixed", "datasync"), ("growing", "close"),
-         ("mixed", "close"), ("whole", "dsync"), ("growing", "dsync"), ("mixed", "replace"), ("names", "")]
-TIGHT = [("whole", "replace"), ("growing", "replace"), ("mixed", "replace"), ("names", ""), ("names", "")]
+         ("mixed", "close"), ("whole", "dsync"), ("growing", "dsync"), ("whole", "replace"), ("names", "")]
+TIGHT = [("whole", "replace"), ("some", "replace"), ("mixed", "replace"), ("names", ""), ("names", "")]
 SILENCE_SECONDS_MAX = 180
-MAKERS = {"ext4": ["mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"], "xfs": ["mkfs.xfs", "-q"],
+MAKERS = {"ext4": ["mkfs.ext4", "-q", "-F", "-b", "4096", "-E", "lazy_itable_init=0,lazy_journal_init=0"], "xfs": ["mkfs.xfs", "-q"],
           "btrfs": ["mkfs.btrfs", "-q"]}
-
-
-class NotYet(Exception):
-    """What the power was to go in the middle of was over before."""
 
 
 @dataclasses.dataclass
 class Moment:
-    """When the power goes: so many requests of these kinds to these disks after a note of the machine, or so many seconds."""
+    """When the power goes: after so many notes of the machine, so many requests of these kinds to these disks later, or so many
+    seconds (None: or when it has recovered)."""
 
     notes: int
     requests: int
     kinds: tuple
     disks: tuple
-    seconds: float = 0.0
+    seconds: float | None
 
     @classmethod
     def any(cls, dice, notes_max, requests_max):
         kinds, disks = dice.choice([("flush",), ("write",), ("write", "flush")]), dice.choice([("log",), ("log", "target"), ("target",)])
         # Requests may stay away; then it is the time.
-        return cls(dice.randrange(notes_max), dice.randrange(1, requests_max), kinds, disks, dice.choice([0.0, 0.1, 1.0, 4.0]))
+        return cls(dice.randrange(notes_max), dice.randrange(1, requests_max), kinds, disks, dice.choice([0.02, 0.1, 0.3, 1.0]))
 
     def __str__(self):
         return f"{self.notes} notes, then {self.requests} × {'/'.join(self.kinds)} to {'/'.join(self.disks)} or {self.seconds} s"
@@ -67,17 +62,18 @@ class Cut:
         ways = TIGHT if self.tight else ROOMY
         self.writers = dice.sample(ways, dice.randrange(2, 6))
         self.words = {"LOG_SIZE": 4 * MIB if self.tight else 64 * MIB, "EPOCHS": EPOCHS, "EACH": EACH,
-                      "BANDWIDTH": 0 if self.tight else dice.choice([0, 0, MIB // 4, MIB]),
+                      "BANDWIDTH": 0 if self.tight else dice.choice([0, MIB // 16, MIB // 4]),
+                      "WRITEBACK": dice.choice(["eager", "lazy"]),
                       "WRITERS": ",".join(f"{plan}:{point}" for plan, point in self.writers)}
         # Of the first notes as of all.
-        notes_max = dice.choice([8, 80 * len(self.writers)]) if syncs else 40
+        notes_max = dice.choice([8, EPOCHS * len(self.writers)]) if syncs else 40
         self.moment = Moment.any(dice, notes_max, 40)
         # How often the power goes in the middle of the recovery.
         self.again = dice.choice([0, 1, 1, 2])
         self.story = []
 
     def __str__(self):
-        return (f"{self.kinds['log']} to {self.kinds['target']}, {self.words['LOG_SIZE'] // MIB} MiB, {self.words['WRITERS']}")
+        return (f"{self.kinds['log']} to {self.kinds['target']}, {self.words['LOG_SIZE'] // MIB} MiB, {self.words['WRITEBACK']}, {self.words['WRITERS']}")
 
     def go(self):
         for name in ("log", "target"):
@@ -117,10 +113,10 @@ class Cut:
         machine = Machine(self.kit, self.place, [server.path for server in servers], words)
         try:
             def heard(condition):
-                words = machine.wait_for(lambda words: condition(words) or power.cut.is_set(), SILENCE_SECONDS_MAX)
+                words = machine.wait_for(condition, SILENCE_SECONDS_MAX)
                 if words is None:
                     machine.end()
-                    raise Failed(f"the machine ({do}) is silent\n{machine.said()}")
+                    raise Failed(f"the machine ({do}) has ended or is silent\n{machine.said()}")
                 return words
 
             last = heard(lambda words: words[:2] in (["@", begins], ["@", "nothing"]))
@@ -128,9 +124,13 @@ class Cut:
             while left > 0 and last[:2] not in (["@", "ended"], ["@", "nothing"]):
                 last = heard(lambda words: counts(words) or words[:2] == ["@", "ended"])
                 left -= 1
-            if moment:
+            if moment and last[1] != "nothing":
+                power.tell = lambda: machine.lines.put(["@", "cut"])
                 power.arm(moment.requests, moment.kinds, moment.disks)
-                power.cut.wait(moment.seconds)
+                if moment.seconds is None:
+                    heard(lambda words: words[:2] in (["@", "cut"], ["@", "recovered"]))
+                else:
+                    power.cut.wait(moment.seconds)
             power.off()
         finally:
             power.off()
@@ -138,17 +138,23 @@ class Cut:
             for server in servers:
                 server.close()
         self.story.append(f"{do}: {power.how}")
+        self.mounted(machine)
         return machine
 
     def recovered(self):
         """Recovers, and loses power meanwhile; returns whether there is a log."""
         for _ in range(self.again):
-            moment = Moment(0, self.dice.randrange(1, 60), ("write", "flush"), ("log", "target"), 8.0)
+            moment = Moment(0, self.dice.randrange(1, 60), ("write", "flush"), ("log", "target"), None)
             self.verified(self.boot("recover", moment, lambda _: False, "recovering"))
         # And as soon as it says that everything is in its place.
         machine = self.boot("recover", None, lambda _: False, "recovered")
         self.verified(machine)
         return machine.status("recovered") is not None
+
+    @staticmethod
+    def mounted(machine):
+        if failed := [words for words in machine.noted if words[:2] == ["@", "mount"]]:
+            raise Failed(f"the file system itself has not survived, which is not for the log to answer: {failed}\n{machine.said()}")
 
     @staticmethod
     def verified(machine):
@@ -169,6 +175,7 @@ class Cut:
                 machine.process.wait(30)
             except subprocess.TimeoutExpired:
                 pass
+        self.mounted(machine)
         for what in ("looked", "verify", "again"):
             if machine.status(what) != 0:
                 raise Failed(f"when all was recovered: {what}: status {machine.status(what)}\n{machine.said()}")

@@ -8,6 +8,9 @@ import os
 import subprocess
 
 SECTOR = 512
+# But for the blocks of 4096 bytes with the superblocks of ext4 and btrfs, which neither mounts when they are torn: they are larger
+# than a sector, have one checksum, and are read before the journal.
+BLOCK, WHOLE = 4096, (0, 16)
 # What becomes of the writes that no flush followed.
 WAYS = ("nothing", "everything", "writes", "sectors", "one lost", "one kept", "first ones")
 
@@ -84,7 +87,12 @@ class Disk:
 
 def _sectors(write):
     offset, data = write
-    return ((offset + at, data[at:at + SECTOR]) for at in range(0, len(data), SECTOR))
+    at = 0
+    while at < len(data):
+        block, within = divmod(offset + at, BLOCK)
+        length = BLOCK - within if block in WHOLE else SECTOR
+        yield offset + at, data[at:at + length]
+        at += length
 
 
 def _write(file, offset, data):

@@ -18,8 +18,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = HERE.parent / "log" / "programs"
 KERNEL = "linux-image-cloud-amd64"
 DOWNLOAD_SECONDS_MAX = 600
-# What a boot needs: the disks, and file systems with what they ask for by name only.
-MODULES = ["virtio_pci", "virtio_blk", "crc32c_generic", "xfs", "xxhash_generic", "blake2b_generic", "btrfs"]
+# What a boot needs: the disks; and file systems, with what they ask for by name only.
+MODULES = {"all": ["virtio_pci", "virtio_blk"], "ext4": ["crc32c_generic", "ext4"], "xfs": ["crc32c_generic", "xfs"],
+           "btrfs": ["crc32c_generic", "xxhash_generic", "blake2b_generic", "btrfs"]}
 QEMU = ["qemu-system-x86_64", "-nodefaults", "-cpu", "max", "-m", "512", "-no-reboot", "-display", "none"]
 # Without timers to calibrate against, which takes seconds where no hardware helps.
 KERNEL_WORDS = "console=ttyS0 quiet panic=-1 mitigations=off tsc=reliable lpj=4000000"
@@ -56,8 +57,8 @@ def kernel():
     return cache
 
 
-def module_order(directory):
-    """The files of MODULES and of what they need, in an order in which they can be loaded. What is built in has none."""
+def module_order(directory, names):
+    """The files of these modules and of what they need, in an order in which they can be loaded. What is built in has none."""
     files = {path.name.split(".")[0].replace("-", "_"): path for path in directory.rglob("*.ko*")}
     ordered = []
 
@@ -71,7 +72,7 @@ def module_order(directory):
             add(other)
         ordered.append(path)
 
-    for name in MODULES:
+    for name in names:
         add(name)
     return ordered
 
@@ -89,10 +90,11 @@ class Kit:
             (root / name).mkdir(parents=True)
         shutil.copy(shutil.which("busybox"), root / "bin")
         shutil.copy(HERE / "guest" / "init", root / "init")
-        order = module_order(package / "lib" / "modules")
-        for path in order:
-            shutil.copy(path, root / "modules")
-        (root / "modules" / "order").write_text("".join(f"{path.name}\n" for path in order))
+        for purpose, names in MODULES.items():
+            order = module_order(package / "lib" / "modules", names)
+            for path in order:
+                shutil.copy(path, root / "modules")
+            (root / "modules" / purpose).write_text("".join(f"{path.name}\n" for path in order))
         run("gcc", "-O1", "-shared", "-fPIC", "-o", root / "lib/nosync.so", HERE / "guest/nosync.c")
         run("gcc", "-O1", "-o", root / "bin/lone", PROGRAMS / "lone.c")
         self.checker = place / "points"
@@ -122,7 +124,7 @@ class Kit:
             return False
         self.accelerator = accelerator
         with Machine(self, self.place / "probe", {}, {"DO": "nothing"}) as machine:
-            return machine.wait_for(lambda words: words == ["@", "up"], ACCELERATED_SECONDS_MAX) is not None
+            return machine.wait_for(lambda words: words[:2] == ["@", "up"], ACCELERATED_SECONDS_MAX) is not None
 
 
 class Machine:
@@ -140,7 +142,7 @@ class Machine:
                 end = f"driver=raw,file.driver=file,file.filename={path}"
             # The disk has a write cache and says so.
             command += ["-blockdev", f"{end},node-name=d{number}", "-device", f"virtio-blk-pci,drive=d{number},write-cache=on"]
-        self.noted, self.lines = [], queue.Queue()
+        self.noted, self.lines, self.complaint = [], queue.Queue(), None
         self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -172,6 +174,8 @@ class Machine:
 
     def end(self):
         """SIGKILL; what it had noted is all there afterwards."""
+        if self.complaint is not None:
+            return
         self.process.kill()
         self.process.wait()
         self.reader.join()

@@ -33,6 +33,8 @@ class Power:
         self.lock = threading.Lock()
         self.cut = threading.Event()
         self.left, self.matches, self.how = None, None, None
+        # Called when it is cut.
+        self.tell = lambda: None
 
     def arm(self, requests, kinds, names):
         """Cuts at the so-manieth request from now on of these kinds to these disks."""
@@ -48,6 +50,7 @@ class Power:
         if not self.cut.is_set():
             self.how = ", ".join(f"{name}: {disk.lose_power(self.dice, self.ways.get(name))}" for name, disk in self.disks.items())
             self.cut.set()
+            self.tell()
 
     def _count(self, kind, name):
         if self.left is not None and kind in self.matches[0] and name in self.matches[1]:

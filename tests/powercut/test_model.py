@@ -53,6 +53,15 @@ class Losses(unittest.TestCase):
             torn += found != believed
         self.assertGreater(torn, 100)
 
+    def test_a_superblock_is_not_torn(self):
+        for seed in range(50):
+            self.image.write_bytes(bytes(16 * SECTOR))
+            disk = Disk(self.image)
+            disk.write(2 * SECTOR, b"x" * 10 * SECTOR)
+            disk.lose_power(random.Random(seed), "sectors")
+            found = self.image.read_bytes()
+            self.assertIn(found[2 * SECTOR:8 * SECTOR], (b"x" * 6 * SECTOR, bytes(6 * SECTOR)))
+
     def test_nothing_survives_without_a_flush(self):
         disk = Disk(self.image)
         disk.write(0, b"x" * SECTOR)
@@ -67,12 +76,17 @@ class Names(unittest.TestCase):
         place = pathlib.Path(directory.name)
         for name in found:
             kind, epoch = name.split(".")
+            epoch = epoch.rstrip("+")
+            is_changed = name.endswith("+")
+            name = name.rstrip("+")
             if kind == "dir":
                 (place / name).mkdir()
+                (place / name).chmod(0o700 if is_changed else 0o755)
             elif kind == "link" and (place / f"file.{epoch}").exists():
                 (place / name).hardlink_to(place / f"file.{epoch}")
             else:
                 (place / name).write_text(f"{epoch}\n")
+                (place / name).chmod(0o744 if is_changed else 0o644)
         return place
 
     def test_the_state_of_the_last_point_and_later_ones_are_right(self):
@@ -86,6 +100,7 @@ class Names(unittest.TestCase):
         self.assertIn("earlier", names.judge(self.made(before), Points(5, 6)))
         self.assertIn("never", names.judge(self.made([*after, "new.6"]), Points(5, 6)))
         self.assertIn("never", names.judge(self.made([*after, "dir.6"]), Points(5, 5)))
+        self.assertIn("earlier", names.judge(self.made([name.replace("file.5+", "file.5") for name in after]), Points(5, 5)))
         self.assertIn("earlier", names.judge(self.made([]), Points(5, 5)))
 
 

@@ -11,7 +11,7 @@
  * replace         another file gets all that the epoch leaves, fsync, is renamed over the file; fsync of the directory
  *
  * or PLAN:POINT is `names`: in DIRECTORY/names.NUMBER a file is made for each epoch, renamed, linked, and unlinked three
- * epochs later; fsync of the directory ends the epoch. Its empty directories come and go, too.
+ * epochs later, and so are directories; modes are changed; fsync of the directory ends the epoch (see powercut/names.py).
  *
  * NOTES is a serial line or a file. `NUMBER enter E` is told before what makes the point is called, and is on its way out
  * of the machine before the program goes on; `NUMBER pass E` when it has returned. */
@@ -96,6 +96,9 @@ static void name_files(const char *directory) {
             DO(unlinkat(above, other, 0));
             DO(unlinkat(above, hollow, AT_REMOVEDIR));
         }
+        sprintf(final, "file.%u", epoch), sprintf(hollow, "dir.%u", epoch);
+        DO(fchmodat(above, hollow, 0700, 0));
+        DO(fchmodat(above, final, 0744, 0));
         DO(fsync(above));
         note("pass", epoch);
     }
