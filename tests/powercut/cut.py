@@ -53,14 +53,14 @@ class Moment:
 class Cut:
     """All boots of one seed."""
 
-    def __init__(self, kit, seed, place, file_systems, syncs=True):
+    def __init__(self, kit, seed, place, file_systems, syncs=True, writers=None):
         self.kit, self.place, self.syncs = kit, place, syncs
         self.dice = dice = random.Random(seed)
         place.mkdir()
         self.kinds = {name: file_systems[0] if dice.random() < 0.4 else dice.choice(file_systems) for name in ("log", "target")}
         self.tight = dice.random() < 0.35 and syncs
         ways = TIGHT if self.tight else ROOMY
-        self.writers = dice.sample(ways, dice.randrange(2, 6))
+        self.writers = writers or dice.sample(ways, dice.randrange(2, 6))
         self.words = {"LOG_SIZE": 4 * MIB if self.tight else 64 * MIB, "EPOCHS": EPOCHS, "EACH": EACH,
                       "BANDWIDTH": 0 if self.tight else dice.choice([0, MIB // 16, MIB // 4]),
                       "WRITEBACK": dice.choice(["eager", "lazy"]),
