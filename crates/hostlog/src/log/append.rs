@@ -205,7 +205,7 @@ impl Log {
                 Step::Reserved(reserved) => return Ok(reserved),
                 Step::Segments(want) => {
                     drop(state);
-                    match self.make_ready(want) {
+                    match self.make_ready(want, limited) {
                         // The next turn says what that means for this record.
                         Err(Error::System { .. }) if limited && self.state().disk_full => {}
                         made => made?,

@@ -74,6 +74,17 @@ impl Log {
     /// # Errors
     /// As [`Log::commit`].
     pub fn prepare(&self, prepare: &Prepare<'_>) -> Result<Sequence> {
+        let sequence = self.begin_prepare(prepare)?;
+        self.sync_through(sequence)?;
+        Ok(sequence)
+    }
+
+    /// The first half of [`Log::prepare`]: it is said once [`Log::sync_through`] has returned for what this returns,
+    /// or a decision that follows it is durable.
+    ///
+    /// # Errors
+    /// As [`Log::begin_commit`].
+    pub fn begin_prepare(&self, prepare: &Prepare<'_>) -> Result<Sequence> {
         let draft = Draft {
             kind: Kind::Prepare,
             namespace: false,
@@ -82,9 +93,7 @@ impl Log {
             member: Some(prepare.member),
             stream: prepare.stream,
         };
-        let sequence = self.append(&draft, prepare.name, false)?;
-        self.sync_through(sequence)?;
-        Ok(sequence)
+        self.append(&draft, prepare.name, false)
     }
 
     /// Commits all of a group's data so far up to an epoch, durably. The caller knows that all ranks, here

@@ -10,9 +10,6 @@ use crate::format::{Checkpoint, SegmentHeader, Use};
 use crate::ids::Sequence;
 use crate::names;
 
-/// How much is written at once when a segment is filled with zeros.
-const ZEROS_BYTES: u64 = 1 << 20;
-
 impl Log {
     fn segments_max(&self) -> u64 {
         self.options.size_max_bytes / self.manifest.segment_bytes
@@ -45,7 +42,7 @@ impl Log {
                 return Ok(false);
             }
         }
-        match self.make_ready(self.options.ready_segments) {
+        match self.make_ready(self.options.ready_segments, true) {
             Ok(()) => Ok(true),
             // There is nothing to do until something is drained.
             Err(Error::System { .. }) if self.state().disk_full => Ok(false),
@@ -53,15 +50,17 @@ impl Log {
         }
     }
 
-    /// Sees to it that at least one segment is ready, and makes one more while there are fewer than `want`.
-    pub(crate) fn make_ready(&self, want: usize) -> Result<()> {
+    /// Sees to it that at least one segment is ready, and makes one more while there are fewer than `want`. What is
+    /// limited makes no file beyond the log's size: others may have made the last one since it was decided to.
+    pub(crate) fn make_ready(&self, want: usize, limited: bool) -> Result<()> {
         let mut next_slot = self.preparing.lock().unwrap_or_else(PoisonError::into_inner);
         let found = {
             let mut state = self.state();
             if let Some(failure) = self.failure(&state) {
                 return Err(failure);
             }
-            if state.ready.len() >= want.max(1) {
+            let is_full = limited && (state.disk_full || state.files >= self.segments_max());
+            if state.ready.len() >= want.max(1) || (is_full && state.free.is_empty()) {
                 return Ok(());
             }
             state.free.pop()
@@ -82,7 +81,7 @@ impl Log {
         Ok(())
     }
 
-    /// A new file, full of zeros: later writes change no length and allocate no block.
+    /// A new file, full of zeros: later writes change no length and need no space.
     fn make_segment(&self, slot: u32) -> Result<Arc<Segment>> {
         let name = names::segment(slot);
         let system = |source| Error::system("making", &self.place, &name, source);
@@ -93,8 +92,7 @@ impl Log {
                 return Err(system(error));
             }
         };
-        let written = self.fill(&*file);
-        match written {
+        match file.fill(self.manifest.segment_bytes).and_then(|()| file.sync()) {
             Ok(()) => {
                 let file = Arc::from(file);
                 Ok(Arc::new(Segment { name, file, number: AtomicU32::new(0) }))
@@ -111,18 +109,6 @@ impl Log {
                 Err(error)
             }
         }
-    }
-
-    fn fill(&self, file: &dyn crate::media::MediaFile) -> io::Result<()> {
-        let len = self.manifest.segment_bytes;
-        let zeros = vec![0; ZEROS_BYTES.min(len) as usize];
-        let mut at = 0;
-        while at < len {
-            let piece = ZEROS_BYTES.min(len - at);
-            file.write_at(&[IoSlice::new(&zeros[..piece as usize])], at)?;
-            at += piece;
-        }
-        file.sync()
     }
 
     /// Gives a segment its number, durably: before any record is written with it, and so that it follows

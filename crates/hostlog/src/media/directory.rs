@@ -141,6 +141,20 @@ impl MediaFile for DirectoryFile {
         Ok(())
     }
 
+    fn fill(&self, len: u64) -> io::Result<()> {
+        // Zeros that are written take as long as the data itself, and the first writers would wait for them.
+        let flags = rustix::fs::FallocateFlags::empty();
+        loop {
+            return match rustix::fs::fallocate(&self.file, flags, 0, len) {
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+                    super::fill_by_writing(self, len)
+                }
+                done => Ok(done?),
+            };
+        }
+    }
+
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)
     }
