@@ -176,6 +176,12 @@ impl RemoteFile {
         self.core.set_concurrent();
     }
 
+    /// Whether the service tells a file that is closed from one whose client is gone.
+    #[must_use]
+    pub fn close_counts(&self) -> bool {
+        self.core.close_counts()
+    }
+
     /// Closes the file, for the last user of it. Where it means something to the service, its answer is waited for: what
     /// was written is then safe.
     ///

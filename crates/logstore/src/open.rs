@@ -76,6 +76,7 @@ impl Drop for LogOpen {
         let inode = &self.entry.inode;
         if inode.openings.fetch_sub(1, Ordering::AcqRel) == 1 {
             inode.close_reader();
+            self.stream.tree.pass_on(inode);
         }
         // Nobody is there to be told of a failure; from then on every commit tells of it.
         let _ = self.close();

@@ -131,10 +131,14 @@ pub(crate) fn start_anew() {
 pub(crate) fn adopt(fd: c_int) -> bool {
     // SAFETY: only used for system calls that answer EBADF for a number that is not open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-    let Some(live) = State::adopt(borrowed).map(Arc::new).and_then(Live::from_state) else {
+    let Some(mut live) = State::adopt(borrowed).map(Arc::new).and_then(Live::from_state) else {
         return false;
     };
     live.state.share();
+    if live.state.is_held() {
+        // Where it cannot be opened, its first use says why.
+        let _ = live.open();
+    }
     establish(fd, live);
     true
 }
@@ -341,6 +345,9 @@ impl Description {
             live.state.share();
             if let Content::File(file) = &live.content {
                 file.set_shared(true);
+                if file.close_counts() {
+                    live.state.hold();
+                }
             }
         }
     }
