@@ -16,6 +16,7 @@ COLOURS = {
     "local": "#6b7280",
     "Sluice direct": "#93c5fd", "Sluice uds": "#3b82f6", "Sluice tcp": "#1e3a8a",
     "Sluice mpi": "#0891b2",
+    "by hand, over a bare socket": "#65a30d",
     "sshfs": "#f59e0b", "rclone mount": "#fcd34d", "scp before/after": "#b45309",
     "xrootdfs": "#dc2626", "XRootD preload": "#fb7185",
 }
