@@ -17,6 +17,7 @@ COLOURS = {
     "Sluice direct": "#93c5fd", "Sluice uds": "#3b82f6", "Sluice tcp": "#1e3a8a",
     "Sluice mpi": "#0891b2",
     "local disk": "#9ca3af", "Sluice log": "#2563eb", "far, directly": "#ea580c", "dd": "#78716c",
+    "by hand, over a bare socket": "#65a30d",
     "sshfs": "#f59e0b", "rclone mount": "#fcd34d", "scp before/after": "#b45309",
     "xrootdfs": "#dc2626", "XRootD preload": "#fb7185",
 }
