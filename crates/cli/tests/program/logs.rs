@@ -14,10 +14,13 @@ use tempfile::TempDir;
 
 use crate::support::{Ran, Served, noise, run, sluice};
 
-/// The preload library, as it is now.
+/// The preload library, as it is now: `./dev test` has just built it, and says where.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
+        if let Some(built) = std::env::var_os("SLUICE_TEST_LIBRARY") {
+            return built.into();
+        }
         let sluice = Path::new(env!("CARGO_BIN_EXE_sluice"));
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "-p", "preload"]).current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -285,6 +288,20 @@ for i in range(2000):
             );
         }
     }
+}
+
+#[test]
+fn the_steps_of_a_script_follow_each_other_on_one_log() {
+    let logged = Logged::new();
+    // The agent of the first stays for the others, with a drain that is far behind.
+    prepare(logged.dir.path());
+    logged.run(&["--log-bandwidth", "10KiB"], "cp noise target/x").ok();
+    for _ in 0..3 {
+        logged.run(&[], "echo more >> target/x").ok();
+    }
+    logged
+        .run(&[], "cmp -n $(stat -c %s noise) noise target/x && tail -c 15 target/x | grep -c more")
+        .ok();
 }
 
 #[test]
