@@ -210,8 +210,7 @@ impl Header {
         let member = (group != 0).then_some(Member { group: Group(group), epoch });
         let needs_member = matches!(kind, Kind::Prepare | Kind::CommitGroup | Kind::AbortGroup);
         let distance_known = distance != u32::MAX;
-        let looks_back =
-            matches!(kind, Kind::Commit | Kind::Abort | Kind::Drained | Kind::Restart);
+        let looks_back = matches!(kind, Kind::Commit | Kind::Abort | Kind::Drained | Kind::Restart);
         if bytes[5] & !FLAG_NAMESPACE != 0
             || bytes[6..8] != [0, 0]
             || !(1..=SEQUENCE_MAX).contains(&sequence)

@@ -161,11 +161,7 @@ fn walk_segment(
                 found.drained = header.value.max(found.drained);
                 found.drained_state = window.payload(offset, &header).map_err(error)?;
             }
-            Kind::Commit
-            | Kind::Abort
-            | Kind::CommitGroup
-            | Kind::AbortGroup
-            | Kind::Restart => {
+            Kind::Commit | Kind::Abort | Kind::CommitGroup | Kind::AbortGroup | Kind::Restart => {
                 found.rules.apply(&header, &[]);
             }
         }

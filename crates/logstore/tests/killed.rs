@@ -192,9 +192,8 @@ fn a_close_that_cannot_be_made_safe_is_an_error() {
 fn clients_are_told_that_closes_count_for_files() {
     let scene = scene();
     let root = scene.root();
-    let counts = |node: &dyn Node| {
-        node.attributes().unwrap().valid.contains(GetattrMask::CLOSE_COUNTS)
-    };
+    let counts =
+        |node: &dyn Node| node.attributes().unwrap().valid.contains(GetattrMask::CLOSE_COUNTS);
     let node = at(&root, b"file").unwrap();
     assert!(counts(&*node) && !counts(&*root));
     let open = node.open(BOTH).unwrap();

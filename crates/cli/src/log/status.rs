@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use drain::{Phase, Snapshot};
+use hostlog::rules::InDoubt;
 use hostlog::{Log, verify};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
@@ -259,6 +260,7 @@ fn left(place: &Place, json: bool) -> Result<()> {
             "state": if is_damaged { "damaged" } else if drained { "drained" } else { "left" },
             "last_record": found.last.0,
             "drained_record": found.drained.0,
+            "undecided": found.in_doubt.iter().map(undecided).collect::<Vec<_>>(),
             "segments": found.segments.iter().filter(|segment| segment.live).count(),
             "error": found.damage.as_ref().map(ToString::to_string),
         });
@@ -279,7 +281,17 @@ fn left(place: &Place, json: bool) -> Result<()> {
         "  records {} to {} may hold what is not drained; `sluice log drain {dir}` brings it to its place",
         found.drained.0 + 1,
         found.last
-    ))
+    ))?;
+    for doubt in &found.in_doubt {
+        tell(format_args!("  undecided: {}", undecided(doubt)))?;
+    }
+    Ok(())
+}
+
+/// An epoch that ranks had come to when the agent ended, and that counts if all had.
+pub(super) fn undecided(doubt: &InDoubt) -> String {
+    let (came, ranks) = (doubt.prepared.len(), doubt.ranks);
+    format!("{} of file {}: {came} of {ranks} ranks had come to it", doubt.member, doubt.file)
 }
 
 /// How progress is shown.
@@ -364,4 +376,33 @@ pub(super) fn follow(place: &Place, show: Show) -> Result<Option<Report>> {
     }
     show.finish();
     Ok(last(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use hostlog::media::directory::Directory;
+    use hostlog::{Description, FileId, Group, Log, Member, Options, Prepare, verify};
+
+    use super::undecided;
+
+    #[test]
+    fn epochs_that_nobody_has_decided_on_are_told_of_a_log_that_nobody_has() {
+        let dir = tempfile::tempdir().unwrap();
+        let media = Arc::new(Directory::new(dir.path()));
+        let options =
+            Options { segment_bytes: 1 << 20, size_max_bytes: 4 << 20, ..Options::default() };
+        let log = Log::create(media.clone(), &Description::default(), options).unwrap();
+        let member = Member { group: Group(7), epoch: 3 };
+        let file = FileId(24);
+        for rank in [0, 2] {
+            log.prepare(&Prepare { stream: 1, file, member, rank, ranks: 4, name: b"a job" })
+                .unwrap();
+        }
+        drop(log);
+        let found = verify(&*media).unwrap().in_doubt;
+        let told: Vec<String> = found.iter().map(undecided).collect();
+        assert_eq!(told, ["epoch 3 of group 7 of file 24: 2 of 4 ranks had come to it"]);
+    }
 }

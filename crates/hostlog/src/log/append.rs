@@ -293,11 +293,9 @@ impl Log {
     fn written(&self, header: Header, payload: &[u8]) {
         let decides = match header.kind {
             Kind::Data | Kind::Operation | Kind::Drained | Kind::Restart => false,
-            Kind::Prepare
-            | Kind::Commit
-            | Kind::Abort
-            | Kind::CommitGroup
-            | Kind::AbortGroup => true,
+            Kind::Prepare | Kind::Commit | Kind::Abort | Kind::CommitGroup | Kind::AbortGroup => {
+                true
+            }
         };
         let mut state = self.state();
         if decides {

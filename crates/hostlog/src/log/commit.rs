@@ -58,14 +58,8 @@ impl Log {
     }
 
     fn begin(&self, kind: Kind, stream: u32, file: FileId) -> Result<Sequence> {
-        let draft = Draft {
-            kind,
-            namespace: false,
-            file,
-            value: Value::Before,
-            member: None,
-            stream,
-        };
+        let draft =
+            Draft { kind, namespace: false, file, value: Value::Before, member: None, stream };
         self.append(&draft, &[], false)
     }
 
