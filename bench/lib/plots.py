@@ -85,9 +85,10 @@ def one_panel(figure: Figure) -> bytes:
 
 
 def panels(figure: Figure) -> bytes:
-    """The panels of a figure, two in a row: Figure 6. Returns a PNG."""
+    """The panels of a figure, two in a row: Figures 6 and 12. Returns a PNG."""
     labels = list(dict.fromkeys(label for label in [*COLOURS, *figure.bars] if label in figure.bars))
-    canvas, grid = plt.subplots(2, 2, figsize=(12, 8.4))
+    rows = (len(figure.panels) + 1) // 2
+    canvas, grid = plt.subplots(rows, 2, figsize=(12, 4.2 * rows))
     for axes, (title, groups, shown) in zip(grid.flat, figure.panels):
         _bars(axes, figure, groups, labels, shown)
         local = figure.bars.get("local", {}).get(groups[0])
@@ -96,7 +97,7 @@ def panels(figure: Figure) -> bytes:
         axes.set_title(title, fontsize=11, loc="left")
     canvas.suptitle(f"{figure.title}  ({figure.better} is better)", fontsize=12, x=0.06, ha="left")
     _legend(canvas, labels)
-    canvas.subplots_adjust(bottom=0.12, left=0.06, right=0.99, top=0.9, hspace=0.28, wspace=0.14)
+    canvas.subplots_adjust(bottom=0.24 / rows, left=0.06, right=0.99, top=1 - 0.2 / rows, hspace=0.28, wspace=0.14)
     return _png(canvas)
 
 

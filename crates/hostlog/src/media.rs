@@ -76,6 +76,14 @@ pub trait MediaFile: Send + Sync {
     /// `UnexpectedEof` where the file ends before; whatever the system says.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
 
+    /// From where on, at `offset` or behind it, it may hold something else than zeros; `None` where nothing does.
+    ///
+    /// # Errors
+    /// Whatever the system says.
+    fn data_from(&self, offset: u64) -> io::Result<Option<u64>> {
+        Ok(Some(offset))
+    }
+
     /// Its length in bytes.
     ///
     /// # Errors

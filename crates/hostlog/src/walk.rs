@@ -226,6 +226,11 @@ fn look_behind(shelf: &Shelf, chain: &[Link], found: &mut Found) -> Result<()> {
         let mut offset = walked.map_or(SEGMENT_HEADER_BYTES, |(_, end)| *end);
         let mut window = Window::new(here.file.clone(), shelf.manifest.segment_bytes, header.used);
         let error = |source| shelf.read_error(slot, source);
+        // Most of a segment that was never used before is a hole.
+        match here.file.data_from(offset).map_err(error)? {
+            Some(data) => offset = offset.max(data / RECORD_HEADER_BYTES * RECORD_HEADER_BYTES),
+            None => continue,
+        }
         while offset < shelf.manifest.segment_bytes {
             let Ok(record) = window.header(offset).map_err(error)? else {
                 offset += RECORD_HEADER_BYTES;

@@ -159,6 +159,16 @@ impl MediaFile for DirectoryFile {
         self.file.read_exact_at(buffer, offset)
     }
 
+    fn data_from(&self, offset: u64) -> io::Result<Option<u64>> {
+        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(offset)) {
+            Ok(found) => Ok(Some(found)),
+            Err(rustix::io::Errno::NXIO) => Ok(None),
+            // Where holes cannot be told, everything may be data.
+            Err(rustix::io::Errno::INVAL) => Ok(Some(offset)),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     fn size(&self) -> io::Result<u64> {
         Ok(self.file.metadata()?.len())
     }
