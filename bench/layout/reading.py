@@ -15,6 +15,7 @@ from .native import Tools
 UNMATERIALISED_MIN = 0.8
 MATERIALISED_MIN = 0.95
 PLAIN = "plain.dat"
+MAKING_SECONDS_MAX = 300.0
 
 
 class Served:
@@ -31,7 +32,8 @@ class Served:
         address = services.new_address(bench.space, "uds", name)
         self.daemon = Daemon([bench.binary, "serve", f"{services.STORE}={bench.space.far()}", *stores, "--listen", address],
                              bench.space.run(name + ".log"))
-        self.daemon.line("listening")
+        # It first makes the replicas that are missing, of some GB in a full run.
+        self.daemon.line("listening", MAKING_SECONDS_MAX)
         root = services.sluice_uri(address).rsplit("/", 1)[0]
         self.session = Session(FAR_PREFIX, [bench.binary, "run", "--map", f"{FAR_PREFIX}={root}", "--"])
 
