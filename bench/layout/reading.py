@@ -103,7 +103,8 @@ def fill(served: Served, n: int, edge: int) -> None:
                                 ("matrix", "m", 8 * edge * edge)):
         served.timed("write", served.view(dataset, view), size)
     # By the same way: how a file was written decides how large the pieces of memory are that hold it.
-    served.timed("write", served.plain(), 12 * n)
+    # As long as the longest view: the matrix, in a full run.
+    served.timed("write", served.plain(), max(12 * n, 8 * edge * edge))
 
 
 def check(served: Served, case: Case) -> None:
