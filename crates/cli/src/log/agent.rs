@@ -261,7 +261,11 @@ impl Agent {
                 watch.commit(&store);
             }
             let idle = watch.look(&log, &store, &progress, clients);
-            if watch.may_end(idle && clients == 0, been_used) {
+            // Nothing gets better by waiting, and whoever is to recover the log cannot while it is in use.
+            let lost = log.status().failed
+                || failed.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+                    && is_committed(&store);
+            if watch.may_end((idle || lost) && clients == 0, been_used) {
                 // While somebody is about to connect, it is their turn.
                 turn = place.turn(false)?;
                 let now = running.as_ref().map_or(0, |running| running.counters().connections);
@@ -300,33 +304,47 @@ struct Watch {
     names: Instant,
     idle_since: Option<Instant>,
     told: Option<(Instant, String)>,
+    noted: Option<String>,
+}
+
+fn is_committed(store: &LogStore) -> bool {
+    let status = store.status();
+    status.uncommitted_names == 0 && status.uncommitted_records == 0
 }
 
 impl Watch {
     fn new(place: Place, holder: Holder) -> Self {
         let now = Instant::now();
-        Self { place, holder, began: now, names: now, idle_since: None, told: None }
+        Self { place, holder, began: now, names: now, idle_since: None, told: None, noted: None }
     }
 
     /// Commits changes of names, if it is time.
     fn names(&mut self, store: &LogStore) {
         if self.names.elapsed() >= NAMES_EVERY {
             self.names = Instant::now();
-            if store.status().uncommitted_names > 0
-                && let Err(error) = store.commit_names()
-            {
-                note(format_args!("{:#}", anyhow!(error)));
+            if store.status().uncommitted_names > 0 {
+                let done = store.commit_names();
+                self.tried(done);
             }
         }
     }
 
-    fn commit(&self, store: &LogStore) {
-        let status = store.status();
-        if (status.uncommitted_names > 0 || status.uncommitted_records > 0)
-            && let Err(error) = store.commit_all()
-        {
-            note(format_args!("{:#}", anyhow!(error)));
+    fn commit(&mut self, store: &LogStore) {
+        if !is_committed(store) {
+            let done = store.commit_all();
+            self.tried(done);
         }
+    }
+
+    /// Notes what went wrong, once: it is tried several times a second.
+    fn tried(&mut self, done: logstore::Result<()>) {
+        let wrong = done.err().map(|error| format!("{:#}", anyhow!(error)));
+        if let Some(wrong) = &wrong
+            && self.noted.as_ref() != Some(wrong)
+        {
+            note(format_args!("{wrong}"));
+        }
+        self.noted = wrong;
     }
 
     /// Writes down how things are, and says whether there is nothing left to do.
