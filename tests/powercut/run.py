@@ -26,7 +26,7 @@ from house.checking import Failed, Skip  # noqa: E402
 from powercut.cut import MAKERS, Cut  # noqa: E402
 from powercut.machine import Kit  # noqa: E402
 
-LOOPS, LOOPS_WITHOUT = 16, 3
+LOOPS, LOOPS_WITHOUT = 12, 3
 
 
 def loop(kit, seed, scratch, file_systems, syncs, keep=False, writers=None):

@@ -26,6 +26,7 @@
 
 #include "epochs.h"
 
+static pid_t children[256];
 static int notes;
 static unsigned number, epochs, each;
 
@@ -135,13 +136,14 @@ static void write_epochs(const char *directory, const struct plan *plan, const c
 }
 
 int main(int argc, char **argv) {
-    if (argc < 6) return fprintf(stderr, "usage: lone NOTES DIRECTORY EPOCHS EACH PLAN:POINT ...\n"), 2;
+    if (argc < 6 || argc > 256) return fprintf(stderr, "usage: lone NOTES DIRECTORY EPOCHS EACH PLAN:POINT ...\n"), 2;
     notes = open(argv[1], O_CREAT | O_WRONLY | O_APPEND | O_NOCTTY, 0644);
     DO(notes);
     epochs = (unsigned)atoi(argv[3]), each = (unsigned)atoi(argv[4]);
     for (int i = 5; i < argc; i++, number++) {
         pid_t child = fork();
         DO(child);
+        children[number] = child;
         if (child > 0) continue;
         char *point = strchr(argv[i], ':');
         if (point) *point++ = 0;
@@ -151,8 +153,9 @@ int main(int argc, char **argv) {
         else return fprintf(stderr, "lone: what is %s?\n", argv[i]), 2;
         return 0;
     }
+    /* Not for any child: the log's agent may be one of this process. */
     int worst = 0, status;
-    while (wait(&status) > 0)
-        if (status != 0) worst = 4;
+    for (unsigned i = 0; i < number; i++)
+        if (waitpid(children[i], &status, 0) < 0 || status != 0) worst = 4;
     return worst;
 }

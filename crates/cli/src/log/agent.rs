@@ -264,7 +264,11 @@ impl Agent {
                 watch.commit(&store);
             }
             let idle = watch.look(&log, &store, &progress, clients);
-            if watch.may_end(idle && clients == 0, been_used) {
+            // Nothing gets better by waiting, and whoever is to recover the log cannot while it is in use.
+            let lost = log.status().failed
+                || failed.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+                    && is_committed(&store);
+            if watch.may_end((idle || lost) && clients == 0, been_used) {
                 // While somebody is about to connect, it is their turn.
                 turn = place.turn(false)?;
                 let now = running.as_ref().map_or(0, |running| running.counters().connections);
@@ -312,51 +316,71 @@ struct Watch {
     told: Option<(Instant, String)>,
     /// Bytes that killed programs had not finished.
     dropped: u64,
+    noted: Option<String>,
+}
+
+fn is_committed(store: &LogStore) -> bool {
+    let status = store.status();
+    status.uncommitted_names == 0 && status.uncommitted_records == 0
 }
 
 impl Watch {
     fn new(place: Place, holder: Holder) -> Self {
         let now = Instant::now();
-        Self { place, holder, began: now, names: now, idle_since: None, told: None, dropped: 0 }
+        Self {
+            place,
+            holder,
+            began: now,
+            names: now,
+            idle_since: None,
+            told: None,
+            dropped: 0,
+            noted: None,
+        }
     }
 
     /// Commits changes of names, if it is time.
     fn names(&mut self, store: &LogStore) {
         if self.names.elapsed() >= NAMES_EVERY {
             self.names = Instant::now();
-            if store.status().uncommitted_names > 0
-                && let Err(error) = store.commit_names()
-            {
-                note(format_args!("{:#}", anyhow!(error)));
+            if store.status().uncommitted_names > 0 {
+                let done = store.commit_names();
+                self.tried(done);
             }
         }
     }
 
     /// When nobody is connected any more: changes of names count, and what was not closed never will.
     fn commit(&mut self, store: &LogStore) {
-        let status = store.status();
-        if status.uncommitted_names > 0
-            && let Err(error) = store.commit_names()
-        {
-            note(format_args!("{:#}", anyhow!(error)));
-        }
-        if status.uncommitted_records == 0 {
+        if is_committed(store) {
             return;
         }
-        match store.drop_unfinished() {
-            Ok(dropped) => {
-                for Unfinished { path, bytes } in dropped {
-                    let path = path.unwrap_or_else(|| b"a removed file".to_vec());
-                    note(format_args!(
-                        "{}: dropped {}, written by a program that was killed before its next fsync or close",
-                        String::from_utf8_lossy(&path),
-                        bytes_text(bytes)
-                    ));
-                    self.dropped += bytes;
-                }
-            }
-            Err(error) => note(format_args!("{:#}", anyhow!(error))),
+        let done = store.commit_names().and_then(|()| self.drop_unfinished(store));
+        self.tried(done);
+    }
+
+    fn drop_unfinished(&mut self, store: &LogStore) -> logstore::Result<()> {
+        for Unfinished { path, bytes } in store.drop_unfinished()? {
+            let path = path.unwrap_or_else(|| b"a removed file".to_vec());
+            note(format_args!(
+                "{}: dropped {}, written by a program that was killed before its next fsync or close",
+                String::from_utf8_lossy(&path),
+                bytes_text(bytes)
+            ));
+            self.dropped += bytes;
         }
+        Ok(())
+    }
+
+    /// Notes what went wrong, once: it is tried several times a second.
+    fn tried(&mut self, done: logstore::Result<()>) {
+        let wrong = done.err().map(|error| format!("{:#}", anyhow!(error)));
+        if let Some(wrong) = &wrong
+            && self.noted.as_ref() != Some(wrong)
+        {
+            note(format_args!("{wrong}"));
+        }
+        self.noted = wrong;
     }
 
     /// Writes down how things are, and says whether there is nothing left to do.

@@ -253,6 +253,7 @@ fn left(place: &Place, json: bool) -> Result<()> {
     // Behind the mark stand at least the mark itself, and the end of the last use.
     let drained =
         last.as_ref().is_some_and(|last| last.is_done() && last.last_record >= found.last.0);
+    let failure = last.filter(|last| last.state == "failed").and_then(|last| last.error);
     if json {
         let value = serde_json::json!({
             "target": found.description.target,
@@ -262,7 +263,7 @@ fn left(place: &Place, json: bool) -> Result<()> {
             "drained_record": found.drained.0,
             "undecided": found.in_doubt.iter().map(undecided).collect::<Vec<_>>(),
             "segments": found.segments.iter().filter(|segment| segment.live).count(),
-            "error": found.damage.as_ref().map(ToString::to_string),
+            "error": found.damage.as_ref().map_or(failure.clone(), |damage| Some(damage.to_string())),
         });
         return tell(format_args!("{value}"));
     }
@@ -276,6 +277,10 @@ fn left(place: &Place, json: bool) -> Result<()> {
     }
     if drained {
         return tell(format_args!("  all is drained"));
+    }
+    if let Some(failure) = failure {
+        let why = place.file("agent.log");
+        tell(format_args!("  its agent has failed: {failure}; {} says why", why.display()))?;
     }
     tell(format_args!(
         "  records {} to {} may hold what is not drained; `sluice log drain {dir}` brings it to its place",
