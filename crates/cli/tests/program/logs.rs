@@ -309,6 +309,20 @@ fn a_program_that_is_killed_has_closed_nothing() {
 }
 
 #[test]
+fn a_program_that_ends_has_closed_its_files_without_patching_too() {
+    let logged = Logged::new();
+    fs::write(logged.dir.path().join("ends.py"), ENDS).unwrap();
+    let script = "for how in exit _exit kill; do python3 ends.py $how; done 2> /dev/null\ntrue";
+    let mut command = logged.command("target", &[], script);
+    Ran::from(command.env("SLUICE_PATCH", "0").output().expect("sluice starts")).ok();
+    logged.log_command(&["drain"]).ok();
+    for (how, len) in [("exit", 2000), ("_exit", 2000), ("kill", 1000)] {
+        let found = fs::metadata(logged.target().join(how)).unwrap().len();
+        assert_eq!(found, len, "{how}");
+    }
+}
+
+#[test]
 fn a_program_may_begin_to_write_long_after_it_was_given_a_file() {
     let logged = Logged::new();
     // Its file is drained by then.

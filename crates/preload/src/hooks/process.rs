@@ -5,6 +5,8 @@ use std::ffi::{c_char, c_int, c_long, c_uint, c_void};
 use super::{Named, hooks, original};
 use crate::context::{Located, is_far, locate};
 use crate::glance::may_be_far;
+#[cfg(feature = "exports")]
+use crate::install::{Technique, technique};
 use crate::ops::{environment, process as ops};
 use crate::outcome::{ErrorNumber, Outcome, guarded, is_inside};
 use crate::table;
@@ -178,6 +180,23 @@ unsafe extern "C-unwind" fn exit<H: Named>(status: c_int) {
     });
     // SAFETY: the program's own argument.
     unsafe { original!(H: fn(c_int) -> ())(status) }
+}
+
+/// exit(3) where only the program's own calls are seen: libc's, of _exit(2), is not. It runs with the destructors.
+#[cfg(feature = "exports")]
+#[used]
+#[unsafe(link_section = ".fini_array")]
+static END: extern "C" fn() = end;
+
+#[cfg(feature = "exports")]
+extern "C" fn end() {
+    if technique() == Technique::Interposing {
+        prepare(|| {
+            if ops::owns_the_table() {
+                ops::before_exit();
+            }
+        });
+    }
 }
 
 /// umask(2): 9P creates with the mode it is given, so that the mask must be known here.
