@@ -176,12 +176,17 @@ impl RemoteFile {
         self.core.set_concurrent();
     }
 
-    /// Flushes, for close(2). The service is told when the last user lets go of the file.
+    /// Flushes, for close(2). The service is told when the last user lets go of the file; where it stores what was
+    /// written only then, this is the end of the file, and its answer is waited for.
     ///
     /// # Errors
-    /// Those of earlier writes.
+    /// Those of earlier writes, and of storing them.
     pub fn close(&self) -> Result<()> {
-        self.core.flush()
+        let flushed = self.core.flush();
+        if !self.handle().is_stored_at_close() {
+            return flushed;
+        }
+        flushed.and(self.handle().finish())
     }
 }
 

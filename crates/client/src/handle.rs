@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use p9::{
     Attributes, DirEntries, DirEntry, Errno, Fid, GetattrMask, Names, OpenFlags, Optional, Qid,
-    Reply, Request, SetAttributes, StatFs,
+    QidType, Reply, Request, SetAttributes, StatFs,
 };
 
 use crate::connection::{Connection, Ticket};
@@ -57,6 +57,11 @@ impl Binding {
     fn get(&self, live: &Live) -> Option<Fid> {
         let word = self.0.load(Ordering::Acquire);
         (word >> 32 == u64::from(live.generation)).then_some(Fid(word as u32))
+    }
+
+    /// Binds to nothing.
+    fn clear(&self) {
+        self.0.store(0, Ordering::Release);
     }
 
     /// Binds to `fid`, unless another thread was faster; then `fid` goes back.
@@ -320,6 +325,30 @@ impl Handle {
     /// written behind, was answered by the layer that wrote it.
     pub fn close(self) {
         drop(self);
+    }
+
+    /// Whether what is written becomes the file's only when it is closed ([`Handle::finish`]): files of object stores,
+    /// which their service calls exclusive while they are written.
+    #[must_use]
+    pub fn is_stored_at_close(&self) -> bool {
+        self.flags.writes() && self.qid.kind.contains(QidType::EXCLUSIVE)
+    }
+
+    /// Closes, and waits for what the service has to say to that. Afterwards the handle is only to be dropped.
+    ///
+    /// # Errors
+    /// As close(2), and as [`Handle::with`].
+    pub fn finish(&self) -> Result<()> {
+        // A second time it would be another opening that is closed.
+        self.session.attempt(Repeat::OnlyUnsent, |live| {
+            let fid = self.fid(live)?;
+            self.opened.clear();
+            let outcome = live.connection.call(&Request::Clunk { fid });
+            // The fid is gone whatever the answer (clunk(5)).
+            live.release(fid);
+            live.connection.recycle(outcome?);
+            Ok(())
+        })
     }
 
     fn simple<'r>(&self, repeat: Repeat, request: impl Fn(Fid) -> Request<'r>) -> Result<()> {

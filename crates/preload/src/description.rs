@@ -345,6 +345,17 @@ impl Description {
         }
     }
 
+    /// Closes a file that is stored when it is closed, and leaves all others to the end of the process.
+    pub(crate) fn finish(&self) {
+        let file = match &lock(&self.inner).live {
+            Some(Live { content: Content::File(file), .. }) => Arc::clone(file),
+            _ => return,
+        };
+        if file.handle().is_stored_at_close() {
+            let _ = file.close();
+        }
+    }
+
     /// The state without any lock: a forked child must not wait for threads it does not have.
     fn state(&self) -> Option<Arc<State>> {
         let state = self.state.load(Ordering::Acquire);

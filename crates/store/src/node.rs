@@ -258,6 +258,21 @@ pub trait OpenNode: Send + Sync {
     /// As fsync(2).
     fn sync(&self, data_only: bool) -> Result<()>;
 
+    /// Whether what is written through this opening becomes the file's only as a whole, by [`OpenNode::sync`] or
+    /// [`OpenNode::finish`].
+    fn is_stored_at_close(&self) -> bool {
+        false
+    }
+
+    /// The opening ends, on purpose and not because whoever had it has gone. Where what was written becomes the file's
+    /// only as a whole, this is the moment, if nobody else writes it. After it the opening is only dropped.
+    ///
+    /// # Errors
+    /// As close(2).
+    fn finish(&self) -> Result<()> {
+        Ok(())
+    }
+
     /// Takes or releases a lock without waiting; false: somebody else holds it. An owner's locks on
     /// a file end when the last [`OpenNode`] through which it locked is dropped.
     ///

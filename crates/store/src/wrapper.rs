@@ -85,6 +85,16 @@ macro_rules! hand_on {
             self.inner.sync(data_only)
         }
     };
+    (=> is_stored_at_close) => {
+        fn is_stored_at_close(&self) -> bool {
+            self.inner.is_stored_at_close()
+        }
+    };
+    (=> finish) => {
+        fn finish(&self) -> $crate::Result<()> {
+            self.inner.finish()
+        }
+    };
     (=> lock) => {
         fn lock(
             &self,

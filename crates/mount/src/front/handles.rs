@@ -69,6 +69,14 @@ impl OpenFile {
         Self { number, nodes, flags, open, pages, locks }
     }
 
+    /// Makes a file of what was written, where that is done for the whole of it.
+    pub(super) fn store_at_close(&self) -> Result<(), Errno> {
+        if !self.open.is_stored_at_close() {
+            return Ok(());
+        }
+        self.open.sync(false).map_err(|error| error.to_errno())
+    }
+
     /// Whether it was opened for writing.
     pub(super) fn writes(&self) -> bool {
         self.flags.writes()

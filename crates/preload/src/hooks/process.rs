@@ -174,6 +174,7 @@ unsafe extern "C-unwind" fn exit<H: Named>(status: c_int) {
     prepare(|| {
         if ops::owns_the_table() {
             ops::settle_all();
+            crate::ops::descriptor::finish_all();
             crate::ops::descriptor::unlock_everything();
         }
     });

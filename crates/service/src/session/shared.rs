@@ -50,7 +50,8 @@ impl Session {
                     State::Open(opened) if opened.remove_on_clunk => {
                         remove_by_node(&*entry.node)?;
                     }
-                    State::Walked | State::Open(_) | State::XattrRead(_) => {}
+                    State::Open(opened) => opened.node.finish()?,
+                    State::Walked | State::XattrRead(_) => {}
                 }
                 out.reply(&Reply::Clunk {});
                 Ok(())

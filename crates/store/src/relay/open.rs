@@ -90,6 +90,17 @@ impl OpenNode for RelayFile {
         self.handle().sync(data_only).map_err(refused("fsync"))
     }
 
+    fn is_stored_at_close(&self) -> bool {
+        self.handle.is_stored_at_close()
+    }
+
+    fn finish(&self) -> Result<()> {
+        if !self.is_stored_at_close() {
+            return Ok(());
+        }
+        self.handle().finish().map_err(refused("close"))
+    }
+
     fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool> {
         match self.handle().lock(&lock_of(owner, range), None) {
             Ok(()) => Ok(true),
