@@ -26,13 +26,13 @@ from lib.workspace import Workspace
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROJECT = os.path.dirname(HERE)
-AREAS = ["redirect", "sieve", "layout"]
+AREAS = ["redirect", "sieve", "layout", "log"]
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="bench", description="Measures Sluice beside its alternatives.")
     parser.add_argument("area", choices=AREAS)
-    parser.add_argument("--quick", action="store_true", help="less data and fewer rounds: under 50 s")
+    parser.add_argument("--quick", action="store_true", help="less data and fewer rounds: about a minute")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     parser.add_argument("--only", action="append", default=[], metavar="SECTION",
                         help="measure only this section (may be given again)")

@@ -28,13 +28,18 @@ void soa_from_aos_scalar(uint32_t *restrict dst, const uint32_t *restrict src, s
     }
 }
 
-void aos_from_soa_scalar(uint32_t *restrict dst, const uint32_t *restrict src, size_t n) {
-    const uint32_t *a = src, *b = src + n, *c = src + 2 * n;
+/* The arrays are `stride` numbers apart. */
+void aos_from_soa_scalar_of(uint32_t *restrict dst, const uint32_t *restrict src, size_t stride, size_t n) {
+    const uint32_t *a = src, *b = src + stride, *c = src + 2 * stride;
     for (size_t i = 0; i < n; i++) {
         dst[3 * i] = a[i];
         dst[3 * i + 1] = b[i];
         dst[3 * i + 2] = c[i];
     }
+}
+
+void aos_from_soa_scalar(uint32_t *restrict dst, const uint32_t *restrict src, size_t n) {
+    aos_from_soa_scalar_of(dst, src, n, n);
 }
 
 void every3_scalar(uint32_t *restrict dst, const uint32_t *restrict src, size_t n) {
@@ -47,13 +52,18 @@ void every5_scalar(uint32_t *restrict dst, const uint32_t *restrict src, size_t 
 
 /* ---- a matrix of 8-byte numbers, `rows` times `columns`, becomes its transpose --------------- */
 
-/* Blocks whose lines, on both sides, stay in the first cache. */
-void transpose_scalar(uint64_t *restrict dst, const uint64_t *restrict src, size_t rows, size_t columns) {
+/* Blocks whose lines, on both sides, stay in the first cache. Lines of the source are `stride` numbers apart. */
+void transpose_scalar_of(uint64_t *restrict dst, const uint64_t *restrict src, size_t stride, size_t rows,
+                         size_t columns) {
     const size_t edge = 32;
     for (size_t j = 0; j < columns; j += edge)
         for (size_t i = 0; i < rows; i += edge)
             for (size_t k = j; k < columns && k < j + edge; k++)
-                for (size_t l = i; l < rows && l < i + edge; l++) dst[k * rows + l] = src[l * columns + k];
+                for (size_t l = i; l < rows && l < i + edge; l++) dst[k * rows + l] = src[l * stride + k];
+}
+
+void transpose_scalar(uint64_t *restrict dst, const uint64_t *restrict src, size_t rows, size_t columns) {
+    transpose_scalar_of(dst, src, columns, rows, columns);
 }
 
 #ifdef __AVX512F__
@@ -90,8 +100,8 @@ SOA_FROM_AOS(soa_from_aos_wide, STORE)
 SOA_FROM_AOS(soa_from_aos_stream, STREAM)
 
 #define AOS_FROM_SOA(name, PUT)                                                                       \
-    void name(uint32_t *restrict dst, const uint32_t *restrict src, size_t n) {                       \
-        const uint32_t *a = src, *b = src + n, *c = src + 2 * n;                                      \
+    void name##_of(uint32_t *restrict dst, const uint32_t *restrict src, size_t stride, size_t n) {   \
+        const uint32_t *a = src, *b = src + stride, *c = src + 2 * stride;                            \
         const lanes_t x1 = LANES(0, 16, 0, 1, 17, 0, 2, 18, 0, 3, 19, 0, 4, 20, 0, 5);                \
         const lanes_t x2 = LANES(0, 1, 16, 3, 4, 17, 6, 7, 18, 9, 10, 19, 12, 13, 20, 15);            \
         const lanes_t y1 = LANES(21, 0, 6, 22, 0, 7, 23, 0, 8, 24, 0, 9, 25, 0, 10, 26);              \
@@ -106,7 +116,8 @@ SOA_FROM_AOS(soa_from_aos_stream, STREAM)
             PUT(to + 32, TWO(TWO(p, z1, q), z2, r));                                                  \
         }                                                                                             \
         _mm_sfence();                                                                                 \
-    }
+    }                                                                                                 \
+    void name(uint32_t *restrict dst, const uint32_t *restrict src, size_t n) { name##_of(dst, src, n, n); }
 AOS_FROM_SOA(aos_from_soa_wide, STORE)
 AOS_FROM_SOA(aos_from_soa_stream, STREAM)
 
@@ -149,15 +160,16 @@ EVERY5(every5_stream, STREAM)
 /* Squares of 8 numbers a side, in registers; `depth` lines of the source side by side, so that lines
  * of the destination are written some cache lines at a time. */
 #define TRANSPOSE(name, PUT, depth)                                                                   \
-    void name(uint64_t *restrict dst, const uint64_t *restrict src, size_t rows, size_t columns) {    \
+    void name##_of(uint64_t *restrict dst, const uint64_t *restrict src, size_t stride, size_t rows,  \
+                   size_t columns) {                                                                  \
         for (size_t block = 0; block < rows; block += depth) {                                        \
             size_t end = block + depth < rows ? block + depth : rows;                                 \
             for (size_t j = 0; j < columns; j += 8)                                                   \
                 for (size_t i = block; i < end; i += 8) {                                             \
-                    const uint64_t *from = src + i * columns + j;                                     \
+                    const uint64_t *from = src + i * stride + j;                                      \
                     uint64_t *to = dst + j * rows + i;                                                \
                     lanes_t r[8], s[8], t[8];                                                         \
-                    for (int k = 0; k < 8; k++) r[k] = LOAD(from + k * columns);                      \
+                    for (int k = 0; k < 8; k++) r[k] = LOAD(from + k * stride);                       \
                     for (int k = 0; k < 8; k += 2) {                                                  \
                         s[k] = _mm512_unpacklo_epi64(r[k], r[k + 1]);                                 \
                         s[k + 1] = _mm512_unpackhi_epi64(r[k], r[k + 1]);                             \
@@ -174,6 +186,9 @@ EVERY5(every5_stream, STREAM)
                 }                                                                                     \
         }                                                                                             \
         _mm_sfence();                                                                                 \
+    }                                                                                                 \
+    void name(uint64_t *restrict dst, const uint64_t *restrict src, size_t rows, size_t columns) {    \
+        name##_of(dst, src, columns, rows, columns);                                                  \
     }
 TRANSPOSE(transpose_wide, STORE, 64)
 TRANSPOSE(transpose_wide256, STORE, 256)

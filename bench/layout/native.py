@@ -20,11 +20,12 @@ FLAGS = ["-O3", "-march=native", "-Wall", "-Wextra"]
 
 @dataclass
 class Tools:
-    """Both libraries, and the program that reads and writes views."""
+    """Both libraries, the program that reads and writes views, and the one that sends them made by hand."""
 
     hand: ctypes.CDLL
     engine: ctypes.CDLL
     views: str
+    limit: str
 
 
 def compiled(into: str, name: str, extra: list[str]) -> str:
@@ -62,7 +63,7 @@ def load(bench: Bench) -> Tools:
             ("engine_read_random", ctypes.c_double, [pointer, size, size, ctypes.POINTER(ctypes.c_uint64)])):
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
-    return Tools(hand, library, compiled(into, "views", []))
+    return Tools(hand, library, compiled(into, "views", []), compiled(into, "limit", []))
 
 
 def buffer(count: int) -> np.ndarray:

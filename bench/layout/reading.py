@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from lib import services
 from lib.context import Bench, Figure
 from lib.measure import Failed, Lane
-from lib.process import Daemon
+from lib.process import Daemon, run
 from lib.ways import FAR_PREFIX, Session
 from lib.workspace import forget
 
@@ -15,6 +15,7 @@ from .native import Tools
 UNMATERIALISED_MIN = 0.8
 MATERIALISED_MIN = 0.95
 PLAIN = "plain.dat"
+MAKING_SECONDS_MAX = 300.0
 
 
 class Served:
@@ -31,7 +32,8 @@ class Served:
         address = services.new_address(bench.space, "uds", name)
         self.daemon = Daemon([bench.binary, "serve", f"{services.STORE}={bench.space.far()}", *stores, "--listen", address],
                              bench.space.run(name + ".log"))
-        self.daemon.line("listening")
+        # It first makes the replicas that are missing, of some GB in a full run.
+        self.daemon.line("listening", MAKING_SECONDS_MAX)
         root = services.sluice_uri(address).rsplit("/", 1)[0]
         self.session = Session(FAR_PREFIX, [bench.binary, "run", "--map", f"{FAR_PREFIX}={root}", "--"])
 
@@ -67,6 +69,10 @@ class Case:
     size: int
     check: list[object]
     goal: float
+    source: str = ""
+    """The file that a view is made of; none for one that is stored."""
+    length: int = 0
+    """How `limit` is told the size."""
 
 
 def cases(n: int, edge: int) -> list[Case]:
@@ -74,11 +80,11 @@ def cases(n: int, edge: int) -> list[Case]:
     points = lambda view: ["check", view, n]
     return [
         Case("materialised", "aos", "aos", 12 * n, points("aos"), MATERIALISED_MIN),
-        Case("soa_from_aos", "aos", "soa", 12 * n, points("soa"), UNMATERIALISED_MIN),
-        Case("aos_from_soa", "soa", "aos", 12 * n, points("aos"), UNMATERIALISED_MIN),
-        Case("b_from_aos", "aos", "b", 4 * n, points("b"), UNMATERIALISED_MIN),
-        Case("every5", "line", "every5", 4 * fifths, ["check", "every5", fifths], UNMATERIALISED_MIN),
-        Case("transpose", "matrix", "t", 8 * edge * edge, ["checkt", edge, edge], UNMATERIALISED_MIN),
+        Case("soa_from_aos", "aos", "soa", 12 * n, points("soa"), UNMATERIALISED_MIN, "aos.raw", n),
+        Case("aos_from_soa", "soa", "aos", 12 * n, points("aos"), UNMATERIALISED_MIN, "soa.raw", n),
+        Case("b_from_aos", "aos", "b", 4 * n, points("b"), UNMATERIALISED_MIN, "aos.raw", n),
+        Case("every5", "line", "every5", 4 * fifths, ["check", "every5", fifths], UNMATERIALISED_MIN, "line.raw", fifths),
+        Case("transpose", "matrix", "t", 8 * edge * edge, ["checkt", edge, edge], UNMATERIALISED_MIN, "matrix.raw", edge),
     ]
 
 
@@ -97,7 +103,8 @@ def fill(served: Served, n: int, edge: int) -> None:
                                 ("matrix", "m", 8 * edge * edge)):
         served.timed("write", served.view(dataset, view), size)
     # By the same way: how a file was written decides how large the pieces of memory are that hold it.
-    served.timed("write", served.plain(), 12 * n)
+    # As long as the longest view: the matrix, in a full run.
+    served.timed("write", served.plain(), max(12 * n, 8 * edge * edge))
 
 
 def check(served: Served, case: Case) -> None:
@@ -115,18 +122,24 @@ def measure(bench: Bench, tools: Tools) -> None:
     figure = Figure(
         "Figure 5. Bandwidth of reading views",
         f"Views of up to {12 * n >> 20} MiB, 1 MiB at a time, through a service on a Unix socket, and as many bytes of a "
-        "plain file of the same service. All but the first are made when they are read (the paper: 15 times slower).",
+        "plain file of the same service. All but the first are made when they are read (the paper: 15 times slower); "
+        "beside them what one process makes by loops written by hand and another receives, without a service.",
         "MB/s", "higher", [case.name for case in all_cases])
     bench.figures["5"] = figure
     share = max(0.4, (bench.due - bench.clock.elapsed()) / len(all_cases) - 0.7)
     for case in all_cases:
         prefix = f"read.{case.name}"
+        limit = [tools.limit, case.name, bench.space.far(case.source), str(case.length)]
         try:
             check(served, case)
+            if case.source:
+                run([*limit, "check"])
             # A stored view beside the very file that stores it: the same pages of memory.
             plain = "aos.raw" if case.name == "materialised" else PLAIN
             lanes = {"plain": Lane(lambda: served.timed("read", served.plain(plain), case.size)),
                      "view": Lane(lambda: served.timed("read", served.view(case.dataset, case.view), case.size))}
+            if case.source:
+                lanes["limit"] = Lane(lambda: float(run(limit).json()["seconds"]))
             figures, _ = bench.alternate(lanes, quick=9, full=9, budget=share, at_least=3)
         except Failed as why:
             bench.board.fault(prefix, str(why))
@@ -134,7 +147,11 @@ def measure(bench: Bench, tools: Tools) -> None:
         bench.board.add_ratio(f"{prefix}.vs_plain", figures["plain"], figures["view"], "higher", case.goal)
         figure.put("Sluice uds", case.name, [case.size / s / 1e6 for s in figures["view"]])
         figure.put("plain files", case.name, [case.size / s / 1e6 for s in figures["plain"]])
-        for name in ("view", "plain"):
+        if case.source:
+            bench.board.add_ratio(f"{prefix}.vs_limit", figures["limit"], figures["view"], "higher")
+            bench.board.add_ratio(f"{prefix}.limit.vs_plain", figures["plain"], figures["limit"], "higher")
+            figure.put("by hand, over a bare socket", case.name, [case.size / s / 1e6 for s in figures["limit"]])
+        for name in lanes:
             bench.board.add(f"{prefix}.{name}.bandwidth", [case.size / s / 1e6 for s in figures[name]], "MB/s", "higher")
     served.end()
     for name in ("aos.raw", "soa.raw", "line.raw", "matrix.raw", PLAIN):

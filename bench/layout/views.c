@@ -15,9 +15,6 @@
 
 #include "kernels.c"
 
-/* Structures that are converted at a time: they stay in the second cache. A multiple of 16. */
-#define BATCH (64u << 10)
-
 static uint32_t *numbers;
 
 static uint64_t number(const char *text) { return strtoull(text, NULL, 10); }

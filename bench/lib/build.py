@@ -6,7 +6,7 @@ import subprocess
 from .measure import Failed
 
 SOURCES = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "programs")
-PROGRAMS = ["transfer", "rawsock", "calls", "smallfiles", "proxy", "copylimit"]
+PROGRAMS = ["transfer", "rawsock", "calls", "smallfiles", "proxy", "copylimit", "logwriter"]
 LIBRARIES = ["loopback"]
 
 
@@ -19,9 +19,9 @@ def is_current(target: str, source: str) -> bool:
     return os.path.exists(target) and os.path.getmtime(target) > max(map(os.path.getmtime, made_of))
 
 
-def with_mpi(into: str, mpi: str) -> str:
-    """Compiles mpiview for an MPI library, `mpich` or `openmpi`; returns its path."""
-    source, target = os.path.join(SOURCES, "mpiview.c"), os.path.join(into, f"mpiview-{mpi}")
+def with_mpi(into: str, mpi: str, program: str = "mpiview") -> str:
+    """Compiles a program for an MPI library, `mpich` or `openmpi`; returns its path."""
+    source, target = os.path.join(SOURCES, f"{program}.c"), os.path.join(into, f"{program}-{mpi}")
     if is_current(target, source):
         return target
     argv = [f"mpicc.{mpi}", "-O2", "-Wall", "-Wextra", "-o", target, source]
@@ -30,7 +30,7 @@ def with_mpi(into: str, mpi: str) -> str:
     except FileNotFoundError:
         raise Failed(f"mpicc.{mpi} is not installed (package lib{mpi}-dev)") from None
     if done.returncode:
-        raise Failed(f"mpicc.{mpi} cannot compile mpiview.c: {done.stdout.strip()}")
+        raise Failed(f"mpicc.{mpi} cannot compile {program}.c: {done.stdout.strip()}")
     return target
 
 

@@ -16,6 +16,8 @@ COLOURS = {
     "local": "#6b7280",
     "Sluice direct": "#93c5fd", "Sluice uds": "#3b82f6", "Sluice tcp": "#1e3a8a",
     "Sluice mpi": "#0891b2",
+    "local disk": "#9ca3af", "Sluice log": "#2563eb", "far, directly": "#ea580c", "dd": "#78716c",
+    "by hand, over a bare socket": "#65a30d",
     "sshfs": "#f59e0b", "rclone mount": "#fcd34d", "scp before/after": "#b45309",
     "xrootdfs": "#dc2626", "XRootD preload": "#fb7185",
 }
@@ -83,9 +85,10 @@ def one_panel(figure: Figure) -> bytes:
 
 
 def panels(figure: Figure) -> bytes:
-    """The panels of a figure, two in a row: Figure 6. Returns a PNG."""
+    """The panels of a figure, two in a row: Figures 6 and 12. Returns a PNG."""
     labels = list(dict.fromkeys(label for label in [*COLOURS, *figure.bars] if label in figure.bars))
-    canvas, grid = plt.subplots(2, 2, figsize=(12, 8.4))
+    rows = (len(figure.panels) + 1) // 2
+    canvas, grid = plt.subplots(rows, 2, figsize=(12, 4.2 * rows))
     for axes, (title, groups, shown) in zip(grid.flat, figure.panels):
         _bars(axes, figure, groups, labels, shown)
         local = figure.bars.get("local", {}).get(groups[0])
@@ -94,7 +97,7 @@ def panels(figure: Figure) -> bytes:
         axes.set_title(title, fontsize=11, loc="left")
     canvas.suptitle(f"{figure.title}  ({figure.better} is better)", fontsize=12, x=0.06, ha="left")
     _legend(canvas, labels)
-    canvas.subplots_adjust(bottom=0.12, left=0.06, right=0.99, top=0.9, hspace=0.28, wspace=0.14)
+    canvas.subplots_adjust(bottom=0.24 / rows, left=0.06, right=0.99, top=1 - 0.2 / rows, hspace=0.28, wspace=0.14)
     return _png(canvas)
 
 

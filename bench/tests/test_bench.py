@@ -273,6 +273,63 @@ class Views(unittest.TestCase):
                 run([self.program, "check", path, view, str(self.POINTS)])
 
 
+class ForLogs(unittest.TestCase):
+    """The program that writes results, and the slow way to a far place."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.file = os.path.join(self.folder.name, "file")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def written(self, *words: str) -> dict:
+        return run([TOOLS["logwriter"], *words]).json()
+
+    def check(self, path: str, size: int) -> None:
+        run([TOOLS["transfer"], "check", path, str(size), "4096"])
+
+    def test_whole_files_have_the_data_that_is_checked(self):
+        self.written("pieces", self.file, str(4 << 20), str(1 << 20), str(2 << 20))
+        self.check(self.file, 4 << 20)
+        self.written("strided", self.file, "3", "5")
+        self.check(self.file, 4 << 20)
+
+    def test_processes_that_take_turns_leave_no_page_out(self):
+        self.written("strided", self.file, "3", "5")
+        self.check(self.file, 15 * 4096)
+
+    def test_cycles_leave_a_file_after_every_second(self):
+        told = self.written("cycles", self.folder.name, "5", "2", str(1 << 20), "1")
+        self.assertEqual(sorted(os.listdir(self.folder.name)), ["out.1", "out.2"])
+        self.check(os.path.join(self.folder.name, "out.2"), 1 << 20)
+        self.assertLess(told["seconds"], told["total"])
+        self.assertGreater(told["peak_kib"], 1024)
+
+    def test_pieces_with_holes_lie_where_they_should(self):
+        self.written("extend", self.file, "3", "4096", "8192")
+        with open(self.file, "rb") as file:
+            content = file.read()
+        self.assertEqual(len(content), 5 * 4096)
+        self.assertEqual(content[4096:8192], bytes(4096))
+        self.assertNotEqual(content[8192:12288], bytes(4096))
+
+    def test_the_slow_proxy_carries_all_bytes_and_is_slow(self):
+        echo = Echo()
+        from lib.process import Daemon, free_port
+        port = free_port()
+        proxy = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "log", "slow.py")
+        daemon = Daemon([sys.executable, proxy, str(port), str(echo.port), "2000000"], os.path.join(self.folder.name, "log"))
+        daemon.line("listening")
+        sent = b"".join(message(number) for number in range(50_000))
+        began = time.monotonic()
+        with socket.create_connection(("127.0.0.1", port)) as link:
+            threading.Thread(target=link.sendall, args=(sent,), daemon=True).start()
+            self.assertEqual(link.recv(len(sent), socket.MSG_WAITALL), sent)
+        self.assertGreaterEqual(time.monotonic() - began, 0.08, "0.2 s at its rate, of which a tenth may be saved up")
+        daemon.end()
+
+
 class Processes(unittest.TestCase):
     def test_a_program_that_hangs_is_ended(self):
         began = time.monotonic()

@@ -176,17 +176,28 @@ impl RemoteFile {
         self.core.set_concurrent();
     }
 
-    /// Flushes, for close(2). The service is told when the last user lets go of the file; where it stores what was
-    /// written only then, this is the end of the file, and its answer is waited for.
+    /// Whether the service tells a file that is closed from one whose client is gone.
+    #[must_use]
+    pub fn close_counts(&self) -> bool {
+        self.core.close_counts()
+    }
+
+    /// Closes the file, for the last user of it. Where it means something to the service, its answer is waited for: what
+    /// was written is then safe.
     ///
     /// # Errors
-    /// Those of earlier writes, and of storing them.
-    pub fn close(&self) -> Result<()> {
+    /// As close(2), and those of earlier writes.
+    pub fn finish(self) -> Result<()> {
         let flushed = self.core.flush();
-        if !self.handle().is_stored_at_close() {
-            return flushed;
-        }
-        flushed.and(self.handle().finish())
+        flushed.and(self.core.finish())
+    }
+
+    /// Flushes, for close(2). The service is told when the last user lets go of the file.
+    ///
+    /// # Errors
+    /// Those of earlier writes.
+    pub fn close(&self) -> Result<()> {
+        self.core.flush()
     }
 }
 

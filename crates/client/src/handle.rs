@@ -59,9 +59,13 @@ impl Binding {
         (word >> 32 == u64::from(live.generation)).then_some(Fid(word as u32))
     }
 
-    /// Binds to nothing.
-    fn clear(&self) {
-        self.0.store(0, Ordering::Release);
+    /// The fid on that connection, which it is not bound to any more.
+    fn take(&self, live: &Live) -> Option<Fid> {
+        let word = self.0.load(Ordering::Acquire);
+        let ours = word >> 32 == u64::from(live.generation);
+        let taken =
+            ours && self.0.compare_exchange(word, 0, Ordering::AcqRel, Ordering::Acquire).is_ok();
+        taken.then_some(Fid(word as u32))
     }
 
     /// Binds to `fid`, unless another thread was faster; then `fid` goes back.
@@ -106,6 +110,26 @@ impl Drop for FirstRead {
         if let Some(ticket) = self.ticket.take() {
             self.connection.forget(ticket);
         }
+    }
+}
+
+/// A file that is being closed.
+pub(crate) struct Closing {
+    live: Arc<Live>,
+    fid: Fid,
+    ticket: Result<Ticket>,
+}
+
+impl Closing {
+    /// Waits for the service's answer.
+    pub(crate) fn wait(self) -> Result<()> {
+        let connection = &self.live.connection;
+        let outcome = self.ticket.and_then(|ticket| connection.wait(ticket));
+        if matches!(outcome, Ok(_) | Err(Error::Refused(_))) {
+            // The fid is gone even if closing has failed (clunk(5)).
+            self.live.release(self.fid);
+        }
+        outcome.map(|body| connection.recycle(body))
     }
 }
 
@@ -327,28 +351,57 @@ impl Handle {
         drop(self);
     }
 
-    /// Whether what is written becomes the file's only when it is closed ([`Handle::finish`]): files of object stores,
-    /// which their service calls exclusive while they are written.
+    /// Whether what is written becomes the file only as a whole, when it is closed ([`Handle::finish`]): files of object
+    /// stores, which their service calls exclusive while they are written.
     #[must_use]
     pub fn is_stored_at_close(&self) -> bool {
         self.flags.writes() && self.qid.kind.contains(QidType::EXCLUSIVE)
     }
 
-    /// Closes, and waits for what the service has to say to that. Afterwards the handle is only to be dropped.
+    /// Closes, and waits for what the service says to that: where it keeps what was written by closes
+    /// ([`GetattrMask::CLOSE_COUNTS`]), it is safe when this returns. Nothing else is to be done with the handle.
     ///
     /// # Errors
     /// As close(2), and as [`Handle::with`].
     pub fn finish(&self) -> Result<()> {
-        // A second time it would be another opening that is closed.
-        self.session.attempt(Repeat::OnlyUnsent, |live| {
-            let fid = self.fid(live)?;
-            self.opened.clear();
-            let outcome = live.connection.call(&Request::Clunk { fid });
-            // The fid is gone whatever the answer (clunk(5)).
-            live.release(fid);
-            live.connection.recycle(outcome?);
-            Ok(())
-        })
+        match self.begin_to_finish() {
+            Some(closing) => match closing.wait() {
+                // What a service has done before it was lost is not known.
+                Err(Error::Lost { .. } | Error::NotSent { .. }) => self.sync(true),
+                other => other,
+            },
+            None => self.sync(true),
+        }
+    }
+
+    /// The first half of [`Handle::finish`], so that many can be waited for at once. `None`: the connection that the
+    /// file was open on is gone.
+    pub(crate) fn begin_to_finish(&self) -> Option<Closing> {
+        let live = self.session.current()?;
+        let fid = self.opened.take(&live)?;
+        let begin = || {
+            if !live.connection.is_ordered() {
+                live.connection.quiesce()?;
+            }
+            live.connection.submit(&Request::Clunk { fid })
+        };
+        let ticket = begin();
+        Some(Closing { live, fid, ticket })
+    }
+
+    /// Gives the file back without closing it, for somebody who had it open through this process and is lost. What
+    /// was not said to be closed does not count as closed where closing means something.
+    pub fn abandon(&self) {
+        let Some(live) = self.session.current() else { return };
+        let Some(fid) = self.opened.take(&live) else { return };
+        // Others than Sluice's services cannot be told.
+        if live.connection.is_ordered() {
+            let stay = Request::Walk { fid, new_fid: fid, names: Names::collect([]) };
+            if let Ok(ticket) = live.connection.submit(&stay) {
+                live.connection.forget(ticket);
+            }
+        }
+        live.clunk(fid);
     }
 
     fn simple<'r>(&self, repeat: Repeat, request: impl Fn(Fid) -> Request<'r>) -> Result<()> {

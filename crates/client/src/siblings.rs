@@ -71,6 +71,25 @@ impl Registry {
         }
     }
 
+    /// Closes every open file where that means something to the service, and waits for it: the process ends. A file with
+    /// a failed write that nobody was told of is left as if the process had been killed.
+    pub fn finish_all(&self) {
+        let closing: Vec<_> =
+            self.cores().iter().filter_map(|core| core.begin_to_finish()).collect();
+        for one in closing {
+            // Nobody is there to be told.
+            let _ = one.wait();
+        }
+    }
+
+    /// Makes safe what was written to files that would count only when they are closed: this process is about to become
+    /// another program, which has the files open without having opened them. Errors are for that one to find.
+    pub fn sync_all(&self) {
+        for core in self.cores().iter().filter(|core| core.close_counts()) {
+            let _ = core.handle().sync(true);
+        }
+    }
+
     /// Drops what all open files have cached, after one of them, who knows which, was changed by
     /// path.
     pub fn invalidate_all(&self) {

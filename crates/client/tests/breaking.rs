@@ -197,7 +197,7 @@ fn a_service_that_stays_away_is_an_error_in_time_and_then_at_once() {
     let start = Instant::now();
     assert_eq!(handle.attributes().map_err(|e| e.to_errno()), Err(Errno::EIO));
     let waited = start.elapsed();
-    assert!(waited > Duration::from_millis(200) && waited < Duration::from_secs(2), "{waited:?}");
+    assert!(waited > Duration::from_millis(200) && waited < Duration::from_secs(15), "{waited:?}");
     let dials = fake.dials();
     assert_eq!(handle.attributes().map_err(|e| e.to_errno()), Err(Errno::EIO));
     assert_eq!(fake.dials(), dials + 1);

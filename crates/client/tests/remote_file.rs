@@ -216,17 +216,17 @@ fn a_reader_gets_ahead_of_itself() {
     for step in 0..1024 {
         read(&file, step * 8192, 8192);
     }
-    // So much is in use; as much again and more must be on its way.
-    assert!(session.options().read_ahead_max >= 8 * MIB);
+    // The window is filled up a quarter at a time, and the service takes in what it is asked though nobody receives.
+    let window = session.options().read_ahead_max;
     let asked = || service.world().ranges.iter().map(|(_, _, count)| count).sum::<usize>();
-    // The service takes its time on a busy machine.
     for _ in 0..1000 {
-        if asked() >= 14 * MIB {
-            return;
+        if asked() >= 8 * MIB + window / 4 * 3 {
+            break;
         }
         std::thread::sleep(Duration::from_millis(10));
     }
-    panic!("{} bytes were asked for", asked());
+    let expected = 8 * MIB + window / 4 * 3..=8 * MIB + window;
+    assert!(expected.contains(&asked()), "{} bytes were asked for, not {expected:?}", asked());
 }
 
 #[test]
@@ -234,13 +234,15 @@ fn small_writes_travel_together() {
     let (service, session) = service(b"");
     let file = open(&session, "file", OpenFlags::WRITE_ONLY);
     let content = bytes(100_000);
+    let begin = std::time::Instant::now();
     for (offset, byte) in content.iter().enumerate() {
         assert_eq!(file.write_at(&[*byte], offset as u64), Ok(1));
     }
     assert_eq!(file.close(), Ok(()));
     assert!(service.content("file") == content);
-    // Slow machines send a run that is old.
-    assert!(service.count("Write") < 20, "{} writes", service.count("Write"));
+    // Slow machines send a run that is old: one in 100 ms.
+    let writes_max = 10 + begin.elapsed().as_millis() as usize / 100;
+    assert!(service.count("Write") <= writes_max, "{} writes", service.count("Write"));
 }
 
 #[test]
@@ -613,16 +615,16 @@ fn threads_read_and_write_one_file() {
 fn readers_of_one_file_wait_side_by_side() {
     let (service, session) = service(&bytes(16 * MIB));
     let file = open(&session, "file", OpenFlags::empty());
-    service.set(|faults| faults.linger = Duration::from_millis(40));
-    let begin = std::time::Instant::now();
+    service.forget_log();
+    // Who waited for another's reply before it asks would wait until the session gives up.
+    service.set(|faults| faults.hold_until_reads = 15);
     std::thread::scope(|scope| {
         for thread in 1..16_u64 {
             let file = &file;
             scope.spawn(move || assert_eq!(read(file, thread * MIB as u64, 100).len(), 100));
         }
     });
-    // One behind the other would take 15 times the delay.
-    assert!(begin.elapsed() < Duration::from_millis(400), "{:?}", begin.elapsed());
+    assert_eq!(service.count("Read"), 15);
 }
 
 /// A planned batch is not alone with the file: the process has other openings with caches of their own.

@@ -54,6 +54,15 @@ fn add(dataset: &Dataset, text: &str) -> Result<(), Error> {
     Ok(())
 }
 
+/// Stops the threads that write until they are told to, also when the test fails: it would wait for them.
+struct Stops<'a>(&'a AtomicBool);
+
+impl Drop for Stops<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
 fn is_fresh(dataset: &Dataset) -> bool {
     dataset.replicas().iter().all(|(_, condition)| *condition == Condition::Fresh)
 }
@@ -111,6 +120,7 @@ fn a_replica_is_filled_while_programs_write() {
         let (mut expected, stop) = (vec![0; 12 * N], AtomicBool::new(false));
         let written = AtomicU64::new(0);
         std::thread::scope(|scope| {
+            let _stops = Stops(&stop);
             let writer = scope.spawn(|| {
                 let mut random = Random::new(5);
                 while !stop.load(Ordering::SeqCst) {
@@ -142,7 +152,6 @@ fn a_replica_is_filled_while_programs_write() {
             });
             assert!(made.unwrap() && steps > 1, "{kind}: {steps} steps");
             wait(20);
-            stop.store(true, Ordering::SeqCst);
         });
         assert_eq!(whole(&dataset, "soa"), arrays(&expected), "{kind}");
         assert!(is_fresh(&dataset), "{kind}: {:?}", dataset.replicas());
@@ -560,6 +569,7 @@ fn late_replicas_get_every_write_in_order_while_views_come_and_go() {
     let view = dataset.view("aos").unwrap();
     let (mut expected, stop) = (vec![0; 12 * N], AtomicBool::new(false));
     std::thread::scope(|scope| {
+        let _stops = Stops(&stop);
         scope.spawn(|| {
             // All of it again and again: in another order, something else would be left.
             let mut random = Random::new(17);
@@ -578,7 +588,6 @@ fn late_replicas_get_every_write_in_order_while_views_come_and_go() {
                 dataset.change(&Edit::RemoveView(format!("v{turn}"))).unwrap();
             }
         }
-        stop.store(true, Ordering::SeqCst);
     });
     assert!(is_fresh(&dataset));
     drop(dataset);

@@ -514,7 +514,7 @@ impl Drain {
 
     /// Writes down what is about to be changed. What was done before is durable first.
     fn intend(&self, memory: &mut Memory, intents: Vec<(Sequence, Option<u64>)>) -> Result<()> {
-        self.target.sync_names()?;
+        self.target.sync()?;
         let intents = Intents { of: intents };
         self.journal.intend(&intents)?;
         memory.intents = intents;
@@ -592,7 +592,7 @@ impl Drain {
         if !is_news {
             return Ok(());
         }
-        self.target.sync_names()?;
+        self.target.sync()?;
         let kept = if through > drained {
             memory.advance(through);
             let kept = self.owner.drained(through, &|file| self.node(memory, file))?;

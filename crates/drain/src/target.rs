@@ -20,7 +20,12 @@ pub(crate) struct Target {
     last: Mutex<Option<Place>>,
     /// Directories in which names were changed that may not be durable.
     touched: Mutex<BTreeSet<Vec<u8>>>,
+    /// What got a mode, owner or times that may not be durable. None of it is renamed or removed before it is synced.
+    changed: Mutex<BTreeSet<Vec<u8>>>,
 }
+
+/// How many files have their attributes made durable together.
+const CHANGED_MAX: usize = 4096;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -41,7 +46,13 @@ fn split(path: &[u8]) -> (&[u8], &[u8]) {
 
 impl Target {
     pub(crate) fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, root: Mutex::default(), last: Mutex::default(), touched: Mutex::default() }
+        Self {
+            store,
+            root: Mutex::default(),
+            last: Mutex::default(),
+            touched: Mutex::default(),
+            changed: Mutex::default(),
+        }
     }
 
     /// Forgets everything that was learned.
@@ -239,11 +250,18 @@ impl Target {
         let operation = "set attributes of";
         let missing = || Error::Missing { operation, path: shown(path), sequence };
         let node = self.find(path)?.ok_or_else(missing)?;
-        node.set_attributes(&attributes(set)).map_err(at(operation, path))
+        node.set_attributes(&attributes(set)).map_err(at(operation, path))?;
+        let count = {
+            let mut changed = lock(&self.changed);
+            changed.insert(path.to_vec());
+            changed.len()
+        };
+        if count >= CHANGED_MAX { self.sync_attributes() } else { Ok(()) }
     }
 
-    /// Makes all names durable that were changed.
-    pub(crate) fn sync_names(&self) -> Result<()> {
+    /// Makes all names and attributes durable that were changed.
+    pub(crate) fn sync(&self) -> Result<()> {
+        self.sync_attributes()?;
         while let Some(path) = { lock(&self.touched).first().cloned() } {
             // One that is gone has no names to keep.
             if let Some(node) = self.find(&path)? {
@@ -253,6 +271,40 @@ impl Target {
             lock(&self.touched).remove(&path);
         }
         Ok(())
+    }
+
+    fn sync_attributes(&self) -> Result<()> {
+        while let Some(path) = { lock(&self.changed).first().cloned() } {
+            if let Some(node) = self.find(&path)? {
+                match self.open_to_sync(&*node, &path) {
+                    Ok(Some(open)) => open.sync(false).map_err(at("sync", &path))?,
+                    Ok(None) => {}
+                    // The mode itself keeps everybody out: it will be durable when the system pleases.
+                    Err(Error::Target { source, .. }) if source.to_errno() == Errno::EACCES => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            lock(&self.changed).remove(&path);
+        }
+        Ok(())
+    }
+
+    fn open_to_sync(&self, node: &dyn Node, path: &[u8]) -> Result<Option<Arc<dyn OpenNode>>> {
+        let opened = match node.qid().kind {
+            QidType::DIR => node.open(OpenFlags::DIRECTORY),
+            QidType::SYMLINK => {
+                // It cannot be opened: its directory is as near as one comes.
+                self.touch(path);
+                return Ok(None);
+            }
+            _ => match node.open(OpenFlags::empty()) {
+                Err(error) if error.to_errno() == Errno::EACCES => {
+                    return self.open(path).map(Some);
+                }
+                opened => opened,
+            },
+        };
+        opened.map(Some).map_err(at("open", path))
     }
 }
 

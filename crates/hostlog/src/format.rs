@@ -6,7 +6,7 @@
 use crate::ids::{FileId, Group, Member, Sequence};
 
 /// The version of the format that is written, and the only one that is read.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// What a segment's header takes.
 pub const SEGMENT_HEADER_BYTES: u64 = 4096;
 /// What a record's header takes; records begin at multiples of it.
@@ -20,8 +20,11 @@ pub const SLOT_BYTES: u64 = 4096;
 /// Slots of the checkpoint file: two that are synced, in turn, and two that are only written.
 pub const SLOTS: u64 = 4;
 
-/// No log gets that far: four thousand million records a second would take a century.
+/// What is above it is no sequence and no generation.
 const SEQUENCE_MAX: u64 = 1 << 63;
+/// No log gets that far: at a thousand million records a second it would take a century. From what is opened
+/// all that follows is still below [`SEQUENCE_MAX`].
+pub(crate) const FOUND_MAX: u64 = 1 << 62;
 
 const SEGMENT_MAGIC: [u8; 4] = *b"SLsg";
 const RECORD_MAGIC: [u8; 4] = *b"SLrc";
@@ -67,6 +70,8 @@ pub enum Kind {
     Drained = 7,
     /// The log was opened again: what was not committed is void.
     Restart = 8,
+    /// A file's data up to a sequence, as far as not committed, never counts.
+    Abort = 9,
 }
 
 impl Kind {
@@ -80,6 +85,7 @@ impl Kind {
             6 => Self::AbortGroup,
             7 => Self::Drained,
             8 => Self::Restart,
+            9 => Self::Abort,
             _ => return None,
         })
     }
@@ -112,6 +118,17 @@ impl std::fmt::Display for Bad {
     }
 }
 
+/// Which use of a segment this is. A record belongs to it only if it has both: what else lies in the file, from
+/// earlier uses or because a program wrote the image of a log through this one, can look like a record of a number
+/// that comes later, but nobody knew its salt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Use {
+    /// From 1, and never given twice.
+    pub number: u32,
+    /// Chosen at random; every record's checksum begins with it.
+    pub salt: u32,
+}
+
 /// A record without its payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
@@ -127,8 +144,8 @@ pub struct Header {
     pub len: u32,
     /// Which file it is about.
     pub file: FileId,
-    /// Data: the offset in the file. Commit, Drained: the sequence up to which it holds. Restart: the
-    /// last sequence before. Prepare: rank (low half) and ranks (high half).
+    /// Data: the offset in the file. Commit, Abort, Drained: the sequence up to which it holds. Restart:
+    /// the last sequence before. Prepare: rank (low half) and ranks (high half).
     pub value: u64,
     /// The group's epoch that it belongs to or decides on.
     pub member: Option<Member>,
@@ -141,9 +158,9 @@ pub struct Header {
 }
 
 impl Header {
-    /// As it stands on the disk.
+    /// As it stands on the disk, in the use of a segment that has this salt.
     #[must_use]
-    pub fn encode(&self) -> [u8; RECORD_HEADER_BYTES as usize] {
+    pub fn encode(&self, salt: u32) -> [u8; RECORD_HEADER_BYTES as usize] {
         let mut out = [0; RECORD_HEADER_BYTES as usize];
         put(&mut out, 0, &RECORD_MAGIC);
         out[4] = self.kind as u8;
@@ -162,7 +179,7 @@ impl Header {
         let distance = self.sequence.0.saturating_sub(self.durable.0);
         put(&mut out, 52, &u32::try_from(distance).unwrap_or(u32::MAX).to_le_bytes());
         put(&mut out, 56, &self.payload_crc.to_le_bytes());
-        let crc = crc32c::crc32c(&out[..60]);
+        let crc = record_crc(salt, &out[..60]);
         put(&mut out, 60, &crc.to_le_bytes());
         out
     }
@@ -171,7 +188,8 @@ impl Header {
     ///
     /// # Errors
     /// What is wrong with it. The payload's checksum is the caller's to look at.
-    pub fn decode(bytes: &[u8], segment: u32) -> Result<Self, Bad> {
+    pub fn decode(bytes: &[u8], used: Use) -> Result<Self, Bad> {
+        let segment = used.number;
         let Some(bytes) = bytes.get(..RECORD_HEADER_BYTES as usize) else {
             return Err(Bad::Nothing);
         };
@@ -182,7 +200,7 @@ impl Header {
                 Bad::Header
             });
         }
-        if crc32c::crc32c(&bytes[..60]) != u32_at(bytes, 60) {
+        if record_crc(used.salt, &bytes[..60]) != u32_at(bytes, 60) {
             return Err(Bad::Header);
         }
         let kind = Kind::of(bytes[4]).ok_or(Bad::Malformed)?;
@@ -192,7 +210,7 @@ impl Header {
         let member = (group != 0).then_some(Member { group: Group(group), epoch });
         let needs_member = matches!(kind, Kind::Prepare | Kind::CommitGroup | Kind::AbortGroup);
         let distance_known = distance != u32::MAX;
-        let looks_back = matches!(kind, Kind::Commit | Kind::Drained | Kind::Restart);
+        let looks_back = matches!(kind, Kind::Commit | Kind::Abort | Kind::Drained | Kind::Restart);
         if bytes[5] & !FLAG_NAMESPACE != 0
             || bytes[6..8] != [0, 0]
             || !(1..=SEQUENCE_MAX).contains(&sequence)
@@ -218,14 +236,19 @@ impl Header {
     }
 }
 
+/// The checksum of a record's header.
+fn record_crc(salt: u32, bytes: &[u8]) -> u32 {
+    crc32c::crc32c_append(crc32c::crc32c(&salt.to_le_bytes()), bytes)
+}
+
 /// The beginning of a segment file: which use of it this is, and which was before in the log's order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SegmentHeader {
     /// The log that it is part of.
     pub log: u64,
-    /// The use, from 1.
-    pub number: u32,
-    /// The use before it in the log's order; 0 for the first.
+    /// The use.
+    pub used: Use,
+    /// The number of the use before it in the log's order; 0 for the first.
     pub previous: u32,
     /// The file's length.
     pub segment_bytes: u64,
@@ -239,15 +262,16 @@ impl SegmentHeader {
         put(&mut out, 0, &SEGMENT_MAGIC);
         put(&mut out, 4, &VERSION.to_le_bytes());
         put(&mut out, 8, &self.log.to_le_bytes());
-        put(&mut out, 16, &self.number.to_le_bytes());
+        put(&mut out, 16, &self.used.number.to_le_bytes());
         put(&mut out, 20, &self.previous.to_le_bytes());
         put(&mut out, 24, &self.segment_bytes.to_le_bytes());
+        put(&mut out, 32, &self.used.salt.to_le_bytes());
         let crc = crc32c::crc32c(&out[..SEGMENT_HEADER_USED - 4]);
         put(&mut out, SEGMENT_HEADER_USED - 4, &crc.to_le_bytes());
         out
     }
 
-    /// What stands at the beginning of a segment file, if anything does. A version that is not ours is
+    /// What stands at the beginning of a segment file, if any use does. A version that is not ours is
     /// told only when the checksum is right.
     #[must_use]
     pub fn decode(bytes: &[u8]) -> Option<Result<Self, u32>> {
@@ -259,9 +283,12 @@ impl SegmentHeader {
         if u32_at(bytes, 4) != VERSION {
             return Some(Err(u32_at(bytes, 4)));
         }
+        if u32_at(bytes, 16) == 0 {
+            return None;
+        }
         Some(Ok(Self {
             log: u64_at(bytes, 8),
-            number: u32_at(bytes, 16),
+            used: Use { number: u32_at(bytes, 16), salt: u32_at(bytes, 32) },
             previous: u32_at(bytes, 20),
             segment_bytes: u64_at(bytes, 24),
         }))

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::checkpoint::CheckpointFile;
 use crate::error::{Error, Result};
-use crate::format::{Header, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES};
+use crate::format::{Header, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, Use};
 use crate::ids::{Position, Sequence};
 use crate::manifest::{Description, Manifest};
 use crate::media::{Media, MediaFile};
@@ -33,7 +33,7 @@ pub(crate) struct Segment {
 /// A segment that holds records.
 pub(crate) struct Live {
     pub(crate) segment: Arc<Segment>,
-    pub(crate) number: u32,
+    pub(crate) used: Use,
     pub(crate) first: u64,
     pub(crate) last: u64,
     /// Whether something in it may not be durable.
@@ -43,7 +43,7 @@ pub(crate) struct Live {
 /// Where the next record goes.
 pub(crate) struct Tail {
     pub(crate) segment: Arc<Segment>,
-    pub(crate) number: u32,
+    pub(crate) used: Use,
     pub(crate) offset: u64,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct State {
     pub(crate) tail: Option<Tail>,
     pub(crate) live: VecDeque<Live>,
     /// Segments that records can go to at once, in the order of their numbers.
-    pub(crate) ready: VecDeque<(Arc<Segment>, u32)>,
+    pub(crate) ready: VecDeque<(Arc<Segment>, Use)>,
     /// Segments whose content nobody needs.
     pub(crate) free: Vec<Arc<Segment>>,
     /// How many segment files there are.

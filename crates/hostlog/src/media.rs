@@ -3,6 +3,9 @@
 use std::io::{self, IoSlice};
 use std::path::PathBuf;
 
+/// How much is written at once when a file is filled with zeros.
+const ZEROS_BYTES: u64 = 1 << 20;
+
 pub mod directory;
 pub mod simulated;
 
@@ -59,11 +62,27 @@ pub trait MediaFile: Send + Sync {
     /// Whatever the system says; some of the bytes may have been written then.
     fn write_at(&self, parts: &[IoSlice<'_>], offset: u64) -> io::Result<()>;
 
+    /// Makes a new, empty file so long, full of zeros, so that no later write to it needs space.
+    ///
+    /// # Errors
+    /// Whatever the system says, `StorageFull` among it.
+    fn fill(&self, len: u64) -> io::Result<()> {
+        fill_by_writing(self, len)
+    }
+
     /// Fills `buffer` from `offset` on.
     ///
     /// # Errors
     /// `UnexpectedEof` where the file ends before; whatever the system says.
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()>;
+
+    /// From where on, at `offset` or behind it, it may hold something else than zeros; `None` where nothing does.
+    ///
+    /// # Errors
+    /// Whatever the system says.
+    fn data_from(&self, offset: u64) -> io::Result<Option<u64>> {
+        Ok(Some(offset))
+    }
 
     /// Its length in bytes.
     ///
@@ -77,4 +96,15 @@ pub trait MediaFile: Send + Sync {
     /// # Errors
     /// Whatever the system says.
     fn sync(&self) -> io::Result<()>;
+}
+
+fn fill_by_writing(file: &(impl MediaFile + ?Sized), len: u64) -> io::Result<()> {
+    let zeros = vec![0; ZEROS_BYTES.min(len) as usize];
+    let mut at = 0;
+    while at < len {
+        let piece = ZEROS_BYTES.min(len - at);
+        file.write_at(&[IoSlice::new(&zeros[..piece as usize])], at)?;
+        at += piece;
+    }
+    Ok(())
 }

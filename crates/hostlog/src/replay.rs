@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::error::{Error, Result};
-use crate::format::{Bad, Header, Kind, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, record_end};
+use crate::format::{
+    Bad, Header, Kind, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, Use, record_end,
+};
 use crate::ids::{FileId, Member, Position, Sequence};
 use crate::log::{Log, Segment};
 use crate::operation::Operation;
@@ -46,7 +48,7 @@ pub enum What {
 /// be among them.
 pub struct Replay<'a> {
     log: &'a Log,
-    segments: std::vec::IntoIter<(Arc<Segment>, u32, u64)>,
+    segments: std::vec::IntoIter<(Arc<Segment>, Use, u64)>,
     here: Option<Here>,
     drained: u64,
     skipped: u64,
@@ -80,7 +82,7 @@ impl Log {
             .live
             .iter()
             .filter(|live| live.first <= state.durable && live.last > drained)
-            .map(|live| (live.segment.clone(), live.number, live.last.min(state.durable)))
+            .map(|live| (live.segment.clone(), live.used, live.last.min(state.durable)))
             .collect();
         let segments = segments.into_iter();
         Replay {
@@ -120,10 +122,11 @@ impl Replay<'_> {
     fn step(&mut self) -> Result<Option<Replayed>> {
         loop {
             if self.here.is_none() {
-                let Some((segment, number, last)) = self.segments.next() else {
+                let Some((segment, used, last)) = self.segments.next() else {
                     return Ok(None);
                 };
-                let window = Window::new(segment.file.clone(), self.log.manifest.segment_bytes);
+                let (segment_bytes, number) = (self.log.manifest.segment_bytes, used.number);
+                let window = Window::new(segment.file.clone(), segment_bytes, used);
                 let offset = SEGMENT_HEADER_BYTES;
                 self.here = Some(Here { segment, number, last, offset, window });
             }
@@ -160,7 +163,7 @@ impl Here {
     fn record(&mut self, log: &Log) -> Result<(Option<(Header, What)>, bool)> {
         let at = Position { segment: self.number, offset: self.offset as u32 };
         let system = |source| Error::system("reading", &log.place, &self.segment.name, source);
-        let found = self.window.header(self.offset, self.number).map_err(system)?;
+        let found = self.window.header(self.offset).map_err(system)?;
         let recycled = || Error::Recycled { place: log.place.clone(), at };
         let lost = |bad: Bad, last: Sequence| Error::Corrupt {
             place: log.place.clone(),
@@ -195,6 +198,7 @@ impl Here {
             }
             Kind::Prepare
             | Kind::Commit
+            | Kind::Abort
             | Kind::CommitGroup
             | Kind::AbortGroup
             | Kind::Drained

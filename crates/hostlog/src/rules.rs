@@ -1,7 +1,7 @@
 //! Which records count: the rules of commits, as a state machine that is told records in their order.
 //!
-//! - **Plain data** of a file (data and changes outside of any group) counts when a commit of that file
-//!   reaches it.
+//! - **Plain data** of a file (data and changes outside of any group) counts when the first decision about
+//!   that file which reaches it is a commit; if it is an abort, never.
 //! - **Namespace records** count when any commit, of whatever file or group, stands behind them.
 //! - **A group's data** counts when the first decision behind it that reaches its epoch is a commit; if
 //!   it is an abort, never.
@@ -51,6 +51,14 @@ struct Prepared {
     name: Vec<u8>,
 }
 
+/// What becomes of a file's plain data up to a sequence, as far as nothing before has decided on it.
+#[derive(Debug)]
+struct Reach {
+    era: usize,
+    upto: Sequence,
+    committed: bool,
+}
+
 #[derive(Debug)]
 struct Decision {
     sequence: Sequence,
@@ -72,8 +80,8 @@ pub struct Rules {
     restarts: Vec<Sequence>,
     /// For each era that has one, its last commit of anything.
     last_commits: BTreeMap<usize, Sequence>,
-    /// For each file, up to where its plain data counts, by era.
-    files: HashMap<FileId, Vec<(usize, Sequence)>>,
+    /// For each file what was decided on its plain data, in the order of the log.
+    files: HashMap<FileId, Vec<Reach>>,
     groups: BTreeMap<Group, GroupState>,
 }
 
@@ -92,15 +100,9 @@ impl Rules {
             (Kind::Commit, _) => {
                 let era = self.era(header.sequence);
                 self.last_commits.insert(era, header.sequence);
-                if header.file != FileId::NONE {
-                    let reached = self.files.entry(header.file).or_default();
-                    let upto = Sequence(header.value);
-                    match reached.last_mut() {
-                        Some((of, last)) if *of == era => *last = upto.max(*last),
-                        _ => reached.push((era, upto)),
-                    }
-                }
+                self.decide(header, era, true);
             }
+            (Kind::Abort, _) => self.decide(header, self.era(header.sequence), false),
             (Kind::CommitGroup | Kind::AbortGroup, Some(member)) => {
                 let committed = header.kind == Kind::CommitGroup;
                 if committed {
@@ -125,6 +127,20 @@ impl Rules {
         }
     }
 
+    fn decide(&mut self, header: &Header, era: usize, committed: bool) {
+        if header.file == FileId::NONE {
+            return;
+        }
+        let upto = Sequence(header.value);
+        let reached = self.files.entry(header.file).or_default();
+        match reached.last_mut() {
+            Some(last) if last.era == era && last.committed == committed => {
+                last.upto = upto.max(last.upto);
+            }
+            _ => reached.push(Reach { era, upto, committed }),
+        }
+    }
+
     fn era(&self, sequence: Sequence) -> usize {
         self.restarts.partition_point(|restart| *restart <= sequence)
     }
@@ -139,9 +155,12 @@ impl Rules {
             return Fate::Committed;
         }
         let Some(member) = header.member else {
-            let reached = self.files.get(&header.file).into_iter().flatten();
-            let committed = reached.clone().any(|(of, upto)| *of == era && *upto >= sequence);
-            return if committed { Fate::Committed } else { undecided };
+            let mut reached = self.files.get(&header.file).into_iter().flatten();
+            return match reached.find(|reach| reach.era == era && reach.upto >= sequence) {
+                Some(reach) if reach.committed => Fate::Committed,
+                Some(_) => Fate::Void,
+                None => undecided,
+            };
         };
         let Some(group) = self.groups.get(&member.group) else {
             return undecided;
@@ -200,7 +219,7 @@ impl Rules {
 
     /// Lets go of what only records up to `through` need. Nobody may ask about those any more.
     pub fn forget(&mut self, through: Sequence) {
-        self.files.retain(|_, reached| reached.iter().any(|(_, upto)| *upto > through));
+        self.files.retain(|_, reached| reached.iter().any(|reach| reach.upto > through));
         self.groups.retain(|_, state| {
             state.prepared.retain(|prepared| prepared.sequence > through);
             state.decisions.retain(|decision| decision.sequence > through);

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::format::{
-    Checkpoint, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SLOT_BYTES, SLOTS, SegmentHeader,
+    Checkpoint, FOUND_MAX, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SLOT_BYTES, SLOTS, SegmentHeader,
+    Use,
 };
 use crate::ids::Sequence;
 use crate::manifest::Manifest;
@@ -38,7 +39,7 @@ pub(crate) struct Shelf {
 pub(crate) struct Link {
     /// Index into the shelf's slots.
     pub(crate) slot: usize,
-    pub(crate) number: u32,
+    pub(crate) used: Use,
 }
 
 impl Shelf {
@@ -74,17 +75,17 @@ impl Shelf {
         }
         let mut number = last;
         loop {
-            let found = self.slots.iter().position(|slot| {
-                slot.whole && slot.header.is_some_and(|header| header.number == number)
+            let found = self.slots.iter().enumerate().find_map(|(slot, here)| {
+                let header = here.header.filter(|_| here.whole)?;
+                (header.used.number == number).then_some((slot, header))
             });
-            let Some(slot) = found else {
+            let Some((slot, SegmentHeader { used, previous, .. })) = found else {
                 return Err(self.missing(number));
             };
-            chain.push(Link { slot, number });
+            chain.push(Link { slot, used });
             if number == first {
                 break;
             }
-            let previous = self.slots[slot].header.map_or(0, |header| header.previous);
             if previous >= number || previous < first {
                 return Err(self.missing(first));
             }
@@ -156,5 +157,9 @@ fn read_checkpoint(media: &dyn Media, log: u64) -> Result<(Checkpoint, usize)> {
         let why = "none of its slots is whole".to_owned();
         return Err(Error::Manifest { path: place.join(CHECKPOINT), why });
     };
+    if newest.generation > FOUND_MAX {
+        let why = format!("{} is no generation that a log reaches", newest.generation);
+        return Err(Error::Manifest { path: place.join(CHECKPOINT), why });
+    }
     Ok((Checkpoint { durable: durable.unwrap_or(newest.durable), ..newest }, whole))
 }

@@ -71,7 +71,7 @@ pub fn verify(media: &dyn Media) -> Result<Verification> {
         let live = found.segments.iter().any(|walked| walked.link.slot == index);
         let mut report = SegmentReport {
             name: slot.name.clone(),
-            number: slot.header.map(|header| header.number),
+            number: slot.header.map(|header| header.used.number),
             live,
             records: 0,
             first: None,
@@ -80,10 +80,10 @@ pub fn verify(media: &dyn Media) -> Result<Verification> {
             behind: "no header of this log",
         };
         if let (Some(header), true) = (slot.header, slot.whole) {
-            let mut window = Window::new(slot.file.clone(), header.segment_bytes);
+            let mut window = Window::new(slot.file.clone(), header.segment_bytes, header.used);
             let mut offset = SEGMENT_HEADER_BYTES;
             let bad = loop {
-                let record = window.record(offset, header.number);
+                let record = window.record(offset);
                 match record.map_err(|source| shelf.read_error(index, source))? {
                     Ok(record) => {
                         report.records += 1;

@@ -8,7 +8,9 @@
 use std::collections::HashSet;
 
 use crate::error::{Error, Result};
-use crate::format::{Bad, Header, Kind, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, record_end};
+use crate::format::{
+    Bad, FOUND_MAX, Header, Kind, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, record_end,
+};
 use crate::ids::Sequence;
 use crate::rules::Rules;
 use crate::shelf::{Link, Shelf};
@@ -65,7 +67,9 @@ impl Found {
 
     /// Whether records are missing that had been durable.
     pub(crate) fn is_corrupt(&self) -> bool {
-        self.durable > self.last || self.end.is_some_and(|end| end.bad == Bad::Malformed)
+        self.durable > self.last
+            || self.used > FOUND_MAX
+            || self.end.is_some_and(|end| end.bad == Bad::Malformed)
     }
 
     pub(crate) fn corrupt(&self, shelf: &Shelf) -> Error {
@@ -123,11 +127,12 @@ fn walk_segment(
     drained_seen: &mut u64,
 ) -> Result<Option<Walked>> {
     let error = |source| shelf.read_error(link.slot, source);
-    let mut window = Window::new(shelf.slots[link.slot].file.clone(), shelf.manifest.segment_bytes);
+    let file = shelf.slots[link.slot].file.clone();
+    let mut window = Window::new(file, shelf.manifest.segment_bytes, link.used);
     let mut offset = SEGMENT_HEADER_BYTES;
     let mut walked: Option<Walked> = None;
     loop {
-        let record = window.record(offset, link.number).map_err(error)?;
+        let record = window.record(offset).map_err(error)?;
         let fits = record.and_then(|header| {
             let next = continues(&header, found, walked.is_none());
             if next { Ok(header) } else { Err(Bad::Nothing) }
@@ -156,7 +161,7 @@ fn walk_segment(
                 found.drained = header.value.max(found.drained);
                 found.drained_state = window.payload(offset, &header).map_err(error)?;
             }
-            Kind::Commit | Kind::CommitGroup | Kind::AbortGroup | Kind::Restart => {
+            Kind::Commit | Kind::Abort | Kind::CommitGroup | Kind::AbortGroup | Kind::Restart => {
                 found.rules.apply(&header, &[]);
             }
         }
@@ -204,31 +209,36 @@ fn look_behind(shelf: &Shelf, chain: &[Link], found: &mut Found) -> Result<()> {
     let ends: Vec<(usize, u64)> =
         found.segments.iter().map(|walked| (walked.link.slot, walked.end)).collect();
     let chained: HashSet<usize> = chain.iter().map(|link| link.slot).collect();
-    let last_walked = found.segments.last().map(|walked| walked.link.number);
+    let last_walked = found.segments.last().map(|walked| walked.link.used.number);
     for (slot, here) in shelf.slots.iter().enumerate() {
         let Some(header) = here.header.filter(|_| here.whole) else {
             continue;
         };
         // A segment that is not in the order of the log is of interest only if it is newer.
-        if !chained.contains(&slot) && header.number <= shelf.checkpoint.last {
+        if !chained.contains(&slot) && header.used.number <= shelf.checkpoint.last {
             continue;
         }
         // The rest of a segment that a later one follows was looked at when that one was begun.
-        if last_walked.is_some_and(|last| header.number < last) {
+        if last_walked.is_some_and(|last| header.used.number < last) {
             continue;
         }
         let walked = ends.iter().find(|(of, _)| *of == slot);
         let mut offset = walked.map_or(SEGMENT_HEADER_BYTES, |(_, end)| *end);
-        let mut window = Window::new(here.file.clone(), shelf.manifest.segment_bytes);
+        let mut window = Window::new(here.file.clone(), shelf.manifest.segment_bytes, header.used);
         let error = |source| shelf.read_error(slot, source);
+        // Most of a segment that was never used before is a hole.
+        match here.file.data_from(offset).map_err(error)? {
+            Some(data) => offset = offset.max(data / RECORD_HEADER_BYTES * RECORD_HEADER_BYTES),
+            None => continue,
+        }
         while offset < shelf.manifest.segment_bytes {
-            let Ok(record) = window.header(offset, header.number).map_err(error)? else {
+            let Ok(record) = window.header(offset).map_err(error)? else {
                 offset += RECORD_HEADER_BYTES;
                 continue;
             };
             found.used = found.used.max(record.sequence.0);
             found.durable = found.durable.max(record.durable.0);
-            if window.record(offset, header.number).map_err(error)?.is_ok() {
+            if window.record(offset).map_err(error)?.is_ok() {
                 found.dropped.0 += 1;
                 found.dropped.1 += u64::from(record.len);
                 offset = record_end(offset, u64::from(record.len));

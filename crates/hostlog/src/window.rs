@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::format::{Bad, Header, RECORD_HEADER_BYTES, record_end};
+use crate::format::{Bad, Header, RECORD_HEADER_BYTES, Use, record_end};
 use crate::media::MediaFile;
 
 const CHUNK_BYTES: u64 = 256 << 10;
@@ -12,13 +12,14 @@ const CHUNK_BYTES: u64 = 256 << 10;
 pub(crate) struct Window {
     file: Arc<dyn MediaFile>,
     segment_bytes: u64,
+    used: Use,
     start: u64,
     held: Vec<u8>,
 }
 
 impl Window {
-    pub(crate) fn new(file: Arc<dyn MediaFile>, segment_bytes: u64) -> Self {
-        Self { file, segment_bytes, start: 0, held: Vec::new() }
+    pub(crate) fn new(file: Arc<dyn MediaFile>, segment_bytes: u64, used: Use) -> Self {
+        Self { file, segment_bytes, used, start: 0, held: Vec::new() }
     }
 
     /// `len` bytes from `offset`, which do not pass the segment's end.
@@ -39,12 +40,12 @@ impl Window {
     }
 
     /// The header at `offset`, of a record that ends within the segment.
-    pub(crate) fn header(&mut self, offset: u64, number: u32) -> io::Result<Result<Header, Bad>> {
+    pub(crate) fn header(&mut self, offset: u64) -> io::Result<Result<Header, Bad>> {
         if offset + RECORD_HEADER_BYTES > self.segment_bytes {
             return Ok(Err(Bad::Nothing));
         }
-        let segment_bytes = self.segment_bytes;
-        let header = Header::decode(self.bytes(offset, RECORD_HEADER_BYTES)?, number);
+        let (segment_bytes, used) = (self.segment_bytes, self.used);
+        let header = Header::decode(self.bytes(offset, RECORD_HEADER_BYTES)?, used);
         Ok(header.and_then(|header| {
             let fits = record_end(offset, u64::from(header.len)) <= segment_bytes;
             if fits { Ok(header) } else { Err(Bad::Malformed) }
@@ -52,8 +53,8 @@ impl Window {
     }
 
     /// The header at `offset`, its payload's checksum looked at too.
-    pub(crate) fn record(&mut self, offset: u64, number: u32) -> io::Result<Result<Header, Bad>> {
-        let header = match self.header(offset, number)? {
+    pub(crate) fn record(&mut self, offset: u64) -> io::Result<Result<Header, Bad>> {
+        let header = match self.header(offset)? {
             Ok(header) => header,
             Err(bad) => return Ok(Err(bad)),
         };

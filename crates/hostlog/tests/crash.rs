@@ -20,6 +20,7 @@ use oracle::Oracle;
 #[derive(Debug, Clone, Copy)]
 enum Effect {
     Commit(FileId),
+    Abort(FileId),
     Prepare(Member),
     Decide(Member, bool),
     Drained(u64),
@@ -77,6 +78,7 @@ impl Run {
     fn apply(&mut self, effect: Effect) {
         match effect {
             Effect::Commit(file) => self.oracle.commit(file),
+            Effect::Abort(file) => self.oracle.abort(file),
             Effect::Prepare(member) => self.oracle.prepare(member),
             Effect::Decide(member, committed) => self.oracle.decide(member, committed),
             Effect::Drained(through) => self.drained = through,
@@ -139,7 +141,7 @@ impl Run {
     fn decide(&mut self, log: &Log) -> (Effect, hostlog::Result<()>) {
         let group = self.dice.below(2) as usize;
         let member = Member { group: Group(group as u32 + 1), epoch: self.epochs[group] };
-        match self.dice.below(10) {
+        match self.dice.below(11) {
             0..=4 => {
                 let file = FileId(self.dice.below(4));
                 (Effect::Commit(file), log.commit(1, file).map(drop))
@@ -157,6 +159,10 @@ impl Run {
             8 => {
                 self.epochs[group] += 1;
                 (Effect::Decide(member, false), log.abort_group(member).map(drop))
+            }
+            9 => {
+                let file = FileId(1 + self.dice.below(3));
+                (Effect::Abort(file), log.abort(file).map(drop))
             }
             _ => {
                 let through = self.oracle.decided().min(log.status().durable.0);

@@ -169,6 +169,70 @@ fn records_of_an_earlier_use_of_a_segment_are_not_taken_for_new_ones() {
     assert!(log.status().segment_files <= 9);
 }
 
+/// A log whose first segment held these bytes of a file and is being used a second time, after a crash. Says which use
+/// that is, and what counts.
+fn used_again(bytes: &[u8]) -> (SimulatedDisk, u32, Vec<(Replayed, Vec<u8>)>) {
+    let disk = SimulatedDisk::new(1);
+    let log = create(&disk);
+    log.write(&Write { stream: 1, file: FILE, member: None, offset: 0, bytes }).expect("a write");
+    write(&log, 0, 10_000).expect("a write");
+    let commit = log.commit(1, FILE).expect("a commit");
+    log.drained(commit, b"").expect("drained");
+    write(&log, 5, 5000).expect("a write");
+    let first = |disk| verify(disk).expect("verify").segments.remove(0);
+    while first(&disk).number == Some(1) || first(&disk).records == 0 {
+        write(&log, 7, 2000).expect("a write");
+    }
+    log.commit(1, FILE).expect("a commit");
+    let expected = told(&log).expect("replay");
+    drop(log);
+    disk.kill();
+    disk.crash();
+    let number = first(&disk).number.expect("a use");
+    (disk, number, expected)
+}
+
+#[test]
+fn the_image_of_a_log_that_a_program_wrote_is_not_taken_for_records() {
+    let other = SimulatedDisk::new(2);
+    let log = filled(&other);
+    while write(&log, 0, 700).is_ok() {}
+    log.commit(1, FILE).expect("a commit");
+    let (_, number, _) = used_again(&[0; 10_000]);
+    let found = verify(&other).expect("verify").segments;
+    let found = found.iter().find(|segment| segment.number == Some(number)).expect("that use");
+    let image = other.content(&found.name).expect("a segment")[4096..].to_vec();
+    let (disk, again, expected) = used_again(&image[..10_000]);
+    assert_eq!(again, number);
+    // Behind the log's end lie whole records of that number, which say that more had been durable.
+    let verified = verify(&disk).expect("verify");
+    assert!(verified.damage.is_none() && verified.dropped_records == 0, "{verified:?}");
+    assert!(told(&open(&disk).expect("open")).expect("replay") == expected);
+}
+
+#[test]
+fn numbers_that_no_log_reaches_are_refused_before_anything_is_written() {
+    let disk = SimulatedDisk::new(1);
+    drop(filled(&disk));
+    disk.kill();
+    let checkpoint = disk.content("checkpoint").expect("the checkpoint");
+    // The generation, and the sequence up to which all were used.
+    for at in [16, 40] {
+        let mut forged = checkpoint.clone();
+        for slot in [0, 4096, 8192, 12288] {
+            forged[slot + at..slot + at + 8].copy_from_slice(&(1u64 << 63).to_le_bytes());
+            let crc = crc32c::crc32c(&forged[slot..slot + 92]);
+            forged[slot + 92..slot + 96].copy_from_slice(&crc.to_le_bytes());
+        }
+        disk.set_content("checkpoint", forged.clone());
+        let error = open(&disk).err().expect("refused");
+        assert_eq!(error.to_errno(), Errno::IO, "{error}");
+        assert!(disk.content("checkpoint") == Some(forged));
+    }
+    disk.set_content("checkpoint", checkpoint);
+    open(&disk).expect("open");
+}
+
 #[test]
 fn after_one_failed_sync_nothing_is_ever_committed_again() {
     for syncs in [Syncs::FailOnce, Syncs::Fail] {
@@ -251,8 +315,8 @@ fn another_version_is_refused_with_advice() {
     drop(filled(&disk));
     disk.kill();
     let manifest = String::from_utf8(disk.content("log.toml").expect("log.toml")).expect("text");
-    for found in [0, 2, 77] {
-        let other = manifest.replace("format = 1", &format!("format = {found}"));
+    for found in [0, 1, 77] {
+        let other = manifest.replace("format = 2", &format!("format = {found}"));
         disk.set_content("log.toml", format!("{other}later = true\n").into_bytes());
         let error = open(&disk).err().expect("refused");
         assert!(matches!(error, Error::Version { found: told, .. } if told == found), "{error}");

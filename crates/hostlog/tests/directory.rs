@@ -1,7 +1,9 @@
 //! The log in a directory of a real file system.
 
+use std::io::IoSlice;
 use std::sync::Arc;
 
+use hostlog::media::Media;
 use hostlog::media::directory::Directory;
 use hostlog::{
     Change, Description, Error, FileId, Log, Operation, Options, Placed, Replayed, What, Write,
@@ -112,4 +114,28 @@ fn a_large_write_goes_to_several_segments_and_a_drain_makes_room() {
     let records = replayed(&log);
     assert_eq!(records.len(), 1);
     assert!(matches!(records[0].what, What::Data { offset: 5, len: 5, .. }));
+}
+
+#[test]
+fn what_stands_behind_a_hole_is_found() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let media = Directory::new(directory.path());
+    drop(media.lock().expect("the directory"));
+    let file = media.create("segments/00000000.seg").expect("a file");
+    file.fill(1 << 20).expect("zeros");
+    assert_eq!(file.size().expect("a size"), 1 << 20);
+    let mut bytes = [1; 16];
+    file.read_at(&mut bytes, (1 << 20) - 16).expect("read");
+    assert_eq!(bytes, [0; 16]);
+    for at in [700_000, 300_000, 4096] {
+        file.write_at(&[IoSlice::new(b"record")], at).expect("write");
+        // A file system may take more for data than is, but never less.
+        let found = file.data_from(4096).expect("seek").expect("data");
+        assert!((4096..=at).contains(&found), "{found} for {at}");
+        file.sync().expect("sync");
+        assert!(file.data_from(4096).expect("seek").is_some_and(|found| found <= at));
+    }
+    file.read_at(&mut bytes[..6], 700_000).expect("read");
+    assert_eq!(&bytes[..6], b"record");
+    assert!(file.data_from(700_006).expect("seek").is_none_or(|found| found >= 700_006));
 }

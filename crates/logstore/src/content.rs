@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use extent::{ByteRange, Cut, ExtentMap};
-use hostlog::{Group, Member, Position, Sequence};
+use hostlog::{Member, Position, Sequence};
 
 /// A record's bytes in the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,14 +145,14 @@ impl Content {
     }
 
     /// Starts again from `size` bytes of the base: what counts is told by `records`, what may still
-    /// count is kept, but for the edits of `group`, which never will.
+    /// count is kept, but for the edits that are void: they never will.
     pub(crate) fn restart_without(
         &mut self,
-        group: Group,
+        is_void: impl Fn(Option<Member>) -> bool,
         size: u64,
         records: Vec<(Sequence, Edit)>,
     ) {
-        self.pending.retain(|_, other| other.member.is_none_or(|of| of.group != group));
+        self.pending.retain(|_, other| !is_void(other.member));
         let mut all: BTreeMap<Sequence, Edit> = records.into_iter().collect();
         all.extend(self.pending.iter().map(|(sequence, other)| (*sequence, other.edit)));
         let pending = std::mem::take(&mut self.pending);
@@ -164,6 +164,12 @@ impl Content {
 
     pub(crate) fn has_plain_pending(&self) -> bool {
         self.pending.values().any(|pending| pending.member.is_none())
+    }
+
+    /// The bytes of those.
+    pub(crate) fn plain_pending_bytes(&self) -> u64 {
+        let plain = self.pending.values().filter(|pending| pending.member.is_none());
+        plain.map(|pending| pending.edit.bytes()).sum()
     }
 
     /// How many edits do not count yet, and their bytes.

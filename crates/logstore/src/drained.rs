@@ -27,6 +27,7 @@ impl Tree {
     /// Up to where the log may be drained: what lies behind may still come to count, or not to, or is
     /// read from the log only.
     pub(crate) fn drainable(&self) -> Sequence {
+        self.forget_passed_on();
         let (mut limit, held) = {
             let _turn = guard(&self.changes);
             let last = self.log.status().last;

@@ -114,7 +114,7 @@ impl Tree {
             return if data.is_empty() { Ok(0) } else { refuse("write", Errno::EFBIG) };
         }
         self.hold_written(inode);
-        let member = guard(&inode.sharing).member(stream);
+        let member = guard(&inode.sharing).write(stream);
         // The order of the log is that of the overlay: the content stays locked.
         let placed = self
             .log
@@ -142,7 +142,7 @@ impl Tree {
         let mut content = writing(content);
         let Some(content) = content.as_mut() else { return refuse("truncate", Errno::EIO) };
         self.hold_written(inode);
-        let member = guard(&inode.sharing).member(stream);
+        let member = guard(&inode.sharing).write(stream);
         let change = Change { stream, file, member, namespace: false };
         let sequence =
             self.log.change(&change, &Operation::Truncate { size }).map_err(logged("truncate"))?;
@@ -214,11 +214,43 @@ impl Tree {
         if has_some { self.commit(stream, inode) } else { Ok(()) }
     }
 
+    /// Drops what programs that are gone have written to a file since its last consistency point; says how many
+    /// bytes that were.
+    pub(crate) fn drop_unfinished(&self, inode: &Arc<Inode>) -> hostlog::Result<u64> {
+        let (Some(file), Body::File(content)) = (inode.file_id(), &inode.body) else {
+            return Ok(0);
+        };
+        let mut content = writing(content);
+        let Some(content) = content.as_mut() else { return Ok(0) };
+        let bytes = content.plain_pending_bytes();
+        let is_in_use = || {
+            let sharing = guard(&inode.sharing);
+            sharing.is_being_written() || sharing.is_by_groups()
+        };
+        // Who opens it meanwhile writes behind this, because the content is locked.
+        if !content.has_plain_pending() || is_in_use() {
+            return Ok(0);
+        }
+        self.log.abort(file)?;
+        self.restore_content(inode, content, |member| member.is_none())?;
+        Ok(bytes)
+    }
+
     /// Drops a group's edits that do not count from the live view too.
     pub(crate) fn restore(&self, inode: &Arc<Inode>, group: hostlog::Group) -> hostlog::Result<()> {
         let Body::File(content) = &inode.body else { return Ok(()) };
         let mut content = writing(content);
         let Some(content) = content.as_mut() else { return Ok(()) };
+        let is_its = |member: Option<Member>| member.is_some_and(|member| member.group == group);
+        self.restore_content(inode, content, is_its)
+    }
+
+    fn restore_content(
+        &self,
+        inode: &Arc<Inode>,
+        content: &mut Content,
+        is_void: impl Fn(Option<Member>) -> bool,
+    ) -> hostlog::Result<()> {
         let size = match inode.base_node("stat") {
             Ok(Some(base)) => base.attributes().map(|found| found.size),
             Ok(None) => Ok(0),
@@ -239,7 +271,7 @@ impl Tree {
             };
             records.push((record.sequence, edit));
         }
-        content.restart_without(group, size, records);
+        content.restart_without(is_void, size, records);
         inode.touch_content(0);
         Ok(())
     }

@@ -203,16 +203,20 @@ impl Tree {
         };
         let name = name.to_string();
         let (ranks, name) = (group.ranks, name.as_bytes());
-        self.log
-            .prepare(&Prepare { stream, file, member, rank, ranks, name })
+        let prepared = self
+            .log
+            .begin_prepare(&Prepare { stream, file, member, rank, ranks, name })
             .map_err(logged("setxattr"))?;
+        self.advance(&group, rank, epoch, leaves)?;
+        // The last of the ranks need not wait once more: its commit stands behind, and is durable.
+        self.log.sync_through(prepared).map_err(logged("setxattr"))?;
         if let Some(through) = names {
             self.settle_names(through);
         }
-        self.advance(&group, rank, epoch, leaves)
+        Ok(())
     }
 
-    /// Takes notice that a rank has prepared durably, and commits what all have.
+    /// Takes notice that a rank has prepared, and commits what all have: durably, and with it what they prepared.
     fn advance(&self, group: &Arc<Group>, rank: u32, epoch: u32, leaves: bool) -> Tried<()> {
         let mut state = guard(&group.state);
         if let Some(member) = state.members.get_mut(&rank) {

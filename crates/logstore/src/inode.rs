@@ -322,11 +322,16 @@ impl Inode {
             Body::Directory(_) => None,
             Body::Symlink(target) => target.as_ref().map(|target| target.len() as u64),
         };
+        let counts = match self.body {
+            Body::File(_) => GetattrMask::CLOSE_COUNTS,
+            Body::Directory(_) | Body::Symlink(_) => GetattrMask::empty(),
+        };
         let Some(meta) = *guard(&self.meta) else {
             let found = self.base_node("stat")?.ok_or(refusal("stat", Errno::ESTALE))?;
             let found = found.attributes()?;
             let qid = Qid { path: self.number(), ..found.qid };
-            return Ok(Attributes { qid, size: size.unwrap_or(found.size), ..found });
+            let valid = found.valid | counts;
+            return Ok(Attributes { valid, qid, size: size.unwrap_or(found.size), ..found });
         };
         let size = match size {
             Some(size) => size,
@@ -338,7 +343,7 @@ impl Inode {
             },
         };
         Ok(Attributes {
-            valid: GetattrMask::BASIC | GetattrMask::BTIME | GetattrMask::DATA_VERSION,
+            valid: GetattrMask::BASIC | GetattrMask::BTIME | GetattrMask::DATA_VERSION | counts,
             qid: Qid { kind: self.kind(), version: meta.version, path: self.number() },
             mode: meta.mode,
             uid: meta.uid,

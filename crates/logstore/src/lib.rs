@@ -9,8 +9,9 @@
 //!    where the newest bytes are.
 //! 3. A write appends to the log and notes the place in the content. Changes of names are
 //!    checked as the target would, appended as records and done in memory.
-//! 4. A sync, and the last close of a stream's openings for writing, make what the file has count. In a
-//!    file that ranks have open together an epoch counts when all have come to it, and nothing else.
+//! 4. A sync, and the last close of a stream's openings for writing, make what the file has count. A stream that
+//!    ends without closing them does not. In a file that ranks have open together an epoch counts when all
+//!    have come to it, and nothing else.
 //! 5. What the target has caught up with leaves the overlay. After a start the overlay is
 //!    made again from what counts in the log.
 #![forbid(unsafe_code)]
@@ -33,7 +34,7 @@ mod store;
 mod stream;
 mod tree;
 
-pub use self::store::{LogStore, Options, Status};
+pub use self::store::{LogStore, Options, Status, Unfinished};
 pub use drained::{Find, Kept};
 pub use error::{Error, Result};
 pub use groups::GroupStatus;

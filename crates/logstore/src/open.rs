@@ -1,7 +1,7 @@
 //! Opened files and directories of the overlay.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use p9::{Attributes, DirEntry, Errno, OpenFlags, Qid, QidType, SetAttributes, SetattrMask};
 use store::{LockOwner, LockRange, OpenNode, OpeningLocks, Result};
@@ -21,6 +21,8 @@ pub(crate) struct LogOpen {
     entry: Arc<Entry>,
     flags: OpenFlags,
     locks: OpeningLocks,
+    /// Whether it counts among the openings for writing.
+    is_writing: AtomicBool,
     /// The last field: what ends with the stream comes behind what ends with the opening.
     stream: Arc<Stream>,
 }
@@ -30,10 +32,18 @@ impl LogOpen {
         let inode = &entry.inode;
         let locks = OpeningLocks::new(&inode.locks, flags);
         inode.openings.fetch_add(1, Ordering::AcqRel);
-        if is_writing(flags) {
+        let is_writing = flags.writes() || flags.contains(OpenFlags::TRUNCATE);
+        if is_writing {
             guard(&inode.sharing).begin_writing(stream.number);
         }
-        Self { entry: Arc::clone(entry), flags, locks, stream: Arc::clone(stream) }
+        let is_writing = AtomicBool::new(is_writing);
+        Self { entry: Arc::clone(entry), flags, locks, is_writing, stream: Arc::clone(stream) }
+    }
+
+    /// Whether the end of the opening is a consistency point; only the first time.
+    fn end_writing(&self) -> bool {
+        self.is_writing.swap(false, Ordering::AcqRel)
+            && guard(&self.inode().sharing).end_writing(self.stream.number)
     }
 
     fn inode(&self) -> &Arc<Inode> {
@@ -61,23 +71,15 @@ impl LogOpen {
     }
 }
 
-fn is_writing(flags: OpenFlags) -> bool {
-    flags.writes() || flags.contains(OpenFlags::TRUNCATE)
-}
-
 impl Drop for LogOpen {
     fn drop(&mut self) {
         let inode = &self.entry.inode;
         if inode.openings.fetch_sub(1, Ordering::AcqRel) == 1 {
             inode.close_reader();
+            self.stream.tree.pass_on(inode);
         }
-        if is_writing(self.flags) {
-            let is_last = guard(&inode.sharing).end_writing(self.stream.number);
-            // Nobody is there to be told of a failure; from then on every commit tells of it.
-            if is_last {
-                let _ = self.stream.tree.commit_if_plain(self.stream.number, inode);
-            }
-        }
+        // Nobody is there to be told of a failure; from then on every commit tells of it.
+        let _ = self.close();
     }
 }
 
@@ -179,6 +181,23 @@ impl OpenNode for LogOpen {
             Body::Directory(_) | Body::Symlink(_) => tree.commit_names(),
         };
         synced.map_err(|error| told("fsync", error))
+    }
+
+    fn close(&self) -> Result<()> {
+        if !self.end_writing() {
+            return Ok(());
+        }
+        let committed = self.tree().commit_if_plain(self.stream.number, self.inode());
+        committed.map_err(|error| told("close", error))
+    }
+
+    /// What was written since the last consistency point counts no more than if the log had been lost with
+    /// the program, unless somebody makes one who still has the file open.
+    fn lost(&self) {
+        // When it is the service that ends, nobody is lost.
+        if !self.tree().is_ending.load(Ordering::Acquire) {
+            let _ = self.end_writing();
+        }
     }
 
     fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool> {

@@ -20,7 +20,15 @@ pub(crate) struct Sharing {
     /// How many groups have the file open.
     groups: usize,
     /// Openings for writing, by stream.
-    openings: HashMap<u32, usize>,
+    openings: HashMap<u32, Openings>,
+}
+
+/// Those of a stream.
+#[derive(Debug, Default)]
+struct Openings {
+    count: usize,
+    /// Whether the stream has written to the file while it had it open.
+    has_written: bool,
 }
 
 impl Sharing {
@@ -57,25 +65,31 @@ impl Sharing {
         });
     }
 
-    /// The epoch that a stream's writes belong to.
-    pub(crate) fn member(&self, stream: u32) -> Option<Member> {
+    /// Takes notice that a stream writes, and says to which epoch that belongs.
+    pub(crate) fn write(&mut self, stream: u32) -> Option<Member> {
+        if let Some(openings) = self.openings.get_mut(&stream) {
+            openings.has_written = true;
+        }
         let mut own = self.members.iter().rev().filter(|writer| writer.stream == stream);
         own.next().map(|writer| writer.member)
     }
 
     pub(crate) fn begin_writing(&mut self, stream: u32) {
-        *self.openings.entry(stream).or_default() += 1;
+        self.openings.entry(stream).or_default().count += 1;
     }
 
-    /// Says whether it was the stream's last opening.
+    /// Says whether a close is a consistency point: the stream's last opening has ended, and it has written to the
+    /// file, or nobody else has it open to write. A program that is in the middle of writing does not want to
+    /// have half of it counted because somebody else who inherited or opened the file lets go of it.
     pub(crate) fn end_writing(&mut self, stream: u32) -> bool {
         let Some(openings) = self.openings.get_mut(&stream) else { return false };
-        *openings -= 1;
-        if *openings > 0 {
+        openings.count -= 1;
+        if openings.count > 0 {
             return false;
         }
+        let has_written = openings.has_written;
         self.openings.remove(&stream);
-        true
+        has_written || self.openings.is_empty()
     }
 
     pub(crate) fn is_being_written(&self) -> bool {

@@ -61,6 +61,15 @@ pub struct Status {
     pub failed: bool,
 }
 
+/// What a program had written to a file, and did not live to make count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The file, if it has a name.
+    pub path: Option<Vec<u8>>,
+    /// How much it was.
+    pub bytes: u64,
+}
+
 /// A log laid over a target.
 pub struct LogStore {
     tree: Arc<Tree>,
@@ -128,13 +137,42 @@ impl LogStore {
         self.tree.commit_plain().map_err(Error::log("committing files in"))
     }
 
-    /// Makes everything count that does not wait for ranks: for a shutdown in peace.
+    /// Makes everything count that does not wait for ranks.
     ///
     /// # Errors
     /// As [`Log::commit`].
     pub fn commit_all(&self) -> Result<()> {
         self.commit_plain()?;
         self.commit_names()
+    }
+
+    /// From here on those who lose the store have been left by it, and are not lost themselves: what they have
+    /// written counts, as if they had closed their files.
+    pub fn end(&self) {
+        self.tree.is_ending.store(true, Ordering::Release);
+    }
+
+    /// Drops, durably, what programs that are gone without closing their files have written since the files' last
+    /// consistency points. To be called when nobody is left who could make one: programs that see a file shrink
+    /// under them have no way to understand that.
+    ///
+    /// # Errors
+    /// As [`Log::commit`]. A file of which it is then not known what it holds is not read any more.
+    pub fn drop_unfinished(&self) -> Result<Vec<Unfinished>> {
+        let mut dropped = Vec::new();
+        for inode in self.tree.held() {
+            if pending(&inode).0 == 0 {
+                continue;
+            }
+            let bytes = self.tree.drop_unfinished(&inode).inspect_err(|_| {
+                inode.is_broken.store(true, Ordering::Release);
+            });
+            let bytes = bytes.map_err(Error::log("dropping what was not finished from"))?;
+            if bytes > 0 {
+                dropped.push(Unfinished { path: self.tree.path_of_inode(&inode), bytes });
+            }
+        }
+        Ok(dropped)
     }
 
     /// How the store stands.

@@ -1,11 +1,11 @@
 //! What all nodes of a store share, and finding files by their names.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, Weak,
 };
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use hostlog::{Change, FileId, Log, Operation, Sequence};
 use p9::{Errno, Qid, QidType, Time, mode};
@@ -16,12 +16,19 @@ use crate::Options;
 use crate::content::Content;
 use crate::error::{Tried, logged, refusal};
 use crate::groups::Group;
-use crate::inode::{Base, Body, FILE_ID_STEP, Inode, marks};
+use crate::inode::{Base, Body, FILE_ID_STEP, Inode, is_made_here, marks};
 use crate::names::{Entry, Place, Slot};
 use crate::state::IDENTITY_TAG;
 
 /// How often something is tried again that a concurrent drain spoils.
 pub(crate) const RACES_MAX: usize = 16;
+
+/// For how long a file is known by the number that the log gave it after nobody has it open any more: a process
+/// that becomes another program opens what it passes on to that a moment later.
+const PASSED_ON: Duration = Duration::from_secs(10);
+
+/// How many such files are remembered at most: each is named in every mark of the drain.
+const PASSED_ON_MAX: usize = 256;
 
 /// The overlay. Locks are taken in the order `changes`, a content, names, `table`; what is in an inode
 /// besides, last.
@@ -44,10 +51,14 @@ pub(crate) struct Tree {
     pub(crate) groups: Mutex<HashMap<epochs::Group, Arc<Group>>>,
     /// What clients had before the store was opened: they may come back.
     pub(crate) returning: Mutex<Option<Returning>>,
+    /// What was closed a moment ago.
+    passed_on: Mutex<VecDeque<(Instant, Arc<Inode>)>>,
     /// Writers that wait for space.
     pub(crate) waiting: AtomicUsize,
     /// What lies up to here nobody reads from the log any more.
     pub(crate) forgotten: AtomicU64,
+    /// Clients that are lost from here on are lost because nobody serves them any more.
+    pub(crate) is_ending: AtomicBool,
 }
 
 /// Since when, and what.
@@ -138,8 +149,10 @@ impl Tree {
             pending_names: Mutex::default(),
             groups: Mutex::default(),
             returning: Mutex::default(),
+            passed_on: Mutex::default(),
             waiting: AtomicUsize::new(0),
             forgotten: AtomicU64::new(0),
+            is_ending: AtomicBool::new(false),
         }
     }
 
@@ -221,6 +234,30 @@ impl Tree {
         let released = table.held.remove(&address(inode));
         drop(table);
         drop(released);
+    }
+
+    /// Keeps an inode for a moment that nobody has open any more.
+    pub(crate) fn pass_on(&self, inode: &Arc<Inode>) {
+        if inode.file_id().is_some_and(is_made_here) && inode.nlink() != Some(0) {
+            let mut all = guard(&self.passed_on);
+            let gone = if all.len() < PASSED_ON_MAX { None } else { all.pop_front() };
+            all.push_back((Instant::now(), Arc::clone(inode)));
+            drop(all);
+            drop(gone);
+        }
+    }
+
+    /// Lets go of what was kept for a moment.
+    pub(crate) fn forget_passed_on(&self) {
+        let is_over = |(since, inode): &(Instant, Arc<Inode>)| {
+            since.elapsed() > PASSED_ON || inode.nlink() == Some(0)
+        };
+        let mut all = guard(&self.passed_on);
+        let (gone, kept) = all.drain(..).partition(is_over);
+        *all = kept;
+        drop(all);
+        let gone: VecDeque<_> = gone;
+        drop(gone);
     }
 
     pub(crate) fn held(&self) -> Vec<Arc<Inode>> {

@@ -188,3 +188,19 @@ fn what_was_open_at_a_restart_is_the_same_file_afterwards() {
     let other = scene.root().create(b"other", BOTH, 0o644).unwrap().0.qid().path;
     assert!(!before.contains(&other));
 }
+
+/// Between exec(2) and its first moments a program has nothing open that it was given.
+#[test]
+fn what_was_closed_a_moment_ago_is_still_the_same_file() {
+    let mut scene = Scene::new(Arc::new(MemStore::new()));
+    let number = |scene: &Scene| at(&scene.root(), b"file").unwrap().qid().path;
+    scene.root().create(b"file", BOTH, 0o644).unwrap().1.write_at(b"x", 0).unwrap();
+    let before = number(&scene);
+    scene.drain_all();
+    assert_eq!(number(&scene), before);
+    // What has no name any more is not kept.
+    scene.root().remove(b"file", false).unwrap();
+    scene.store.commit_all().unwrap();
+    scene.drain_all();
+    assert_eq!(scene.store.status().files, 0);
+}

@@ -274,7 +274,7 @@ impl Node for ObjectNode {
                     size: set.size,
                     ..SetAttributes::default()
                 })?;
-                open.finish()
+                open.close()
             }
         }
     }

@@ -97,6 +97,12 @@ impl OpenFile {
         })
     }
 
+    /// What is written to, which this opening has no part in any more.
+    fn take(&self) -> Option<Arc<Writing>> {
+        let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut uses.has_joined).then(|| uses.writing.clone()).flatten()
+    }
+
     fn found(&self) -> Found {
         match self.uses() {
             (_, Some(writing)) => Found::Pending(writing),
@@ -180,16 +186,8 @@ impl OpenNode for OpenFile {
         self.locks.in_the_way(owner, range)
     }
 
-    fn is_stored_at_close(&self) -> bool {
-        self.uses.lock().unwrap_or_else(PoisonError::into_inner).has_joined
-    }
-
-    fn finish(&self) -> Result<()> {
-        let joined = {
-            let mut uses = self.uses.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut uses.has_joined).then(|| uses.writing.clone()).flatten()
-        };
-        let Some(writing) = joined else { return Ok(()) };
+    fn close(&self) -> Result<()> {
+        let Some(writing) = self.take() else { return Ok(()) };
         let stored = if writing.openers() == 1 { writing.store() } else { Ok(()) };
         if stored.is_err() {
             // Whoever closes it has heard that it is lost.
@@ -199,13 +197,17 @@ impl OpenNode for OpenFile {
         self.tree.forget(&self.key);
         stored
     }
+
+    fn lost(&self) {
+        if let Some(writing) = self.take() {
+            self.tree.leave(&self.key, &writing);
+        }
+    }
 }
 
 impl Drop for OpenFile {
     fn drop(&mut self) {
-        let uses = self.uses.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(writing) = uses.writing.take().filter(|_| uses.has_joined) {
-            self.tree.leave(&self.key, &writing);
-        }
+        // Who wanted to know of errors has called close.
+        let _ = self.close();
     }
 }

@@ -296,7 +296,11 @@ impl Tree {
         let qid = self.qid(key, found);
         let none = Time { seconds: 0, nanoseconds: 0 };
         Attributes {
-            valid: GetattrMask::BASIC,
+            valid: match found {
+                // A writer that is killed leaves what was there before.
+                Found::Pending(_) => GetattrMask::BASIC | GetattrMask::CLOSE_COUNTS,
+                Found::Directory | Found::File(_) => GetattrMask::BASIC,
+            },
             qid,
             mode: kind,
             uid: self.owner.0,

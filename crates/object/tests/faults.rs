@@ -40,7 +40,7 @@ fn what_is_slowed_down_is_asked_again() {
     bucket.server.control.judge(some(2, Fault::SlowDown, |method, _| method == "PUT"));
     let open = create(&store, "new");
     open.write_at(b"new content", 0).unwrap();
-    open.finish().unwrap();
+    open.close().unwrap();
     assert_eq!(bucket.file("new").unwrap(), b"new content");
     assert!(bucket.server.control.seen().len() >= 5);
 }
@@ -146,7 +146,7 @@ fn a_server_that_ends_between_parts_is_an_error_and_leaves_no_object() {
         }
     }
     assert_eq!(failed.expect("a write tells of it").to_errno(), Errno::EACCES);
-    assert_eq!(errno(open.finish()), Errno::EACCES);
+    assert_eq!(errno(open.close()), Errno::EACCES);
     drop(open);
     bucket.server.control.relent();
     assert_eq!(bucket.file("file").unwrap(), b"former");
@@ -163,7 +163,7 @@ fn a_part_that_is_refused_for_a_while_is_sent_again() {
     for (n, piece) in content.chunks(1 << 20).enumerate() {
         open.write_at(piece, (n << 20) as u64).unwrap();
     }
-    open.finish().unwrap();
+    open.close().unwrap();
     assert!(bucket.file("file").unwrap() == content);
 }
 
@@ -173,12 +173,13 @@ fn what_a_writer_leaves_without_closing_is_no_object_and_is_there_for_who_goes_o
     let store = bucket.store();
     let open = create(&store, "file");
     open.write_at(b"begun, ", 0).unwrap();
+    open.lost();
     drop(open);
     assert_eq!(bucket.file("file"), None);
     // A program that became another one opens it anew.
     let open = at(&store, "file").open(OpenFlags::WRITE_ONLY).unwrap();
     open.write_at(b"done", 7).unwrap();
-    open.finish().unwrap();
+    open.close().unwrap();
     assert_eq!(bucket.file("file").unwrap(), b"begun, done");
 }
 

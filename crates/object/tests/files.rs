@@ -22,10 +22,10 @@ fn a_new_file_appears_as_a_whole_when_it_is_closed() {
     let open = create(&store, "file");
     open.write_at(b"content", 0).unwrap();
     assert_eq!(bucket.file("file"), None);
-    open.finish().unwrap();
+    open.close().unwrap();
     assert_eq!(bucket.file("file").unwrap(), b"content");
     let empty = create(&store, "empty");
-    empty.finish().unwrap();
+    empty.close().unwrap();
     assert_eq!(bucket.file("empty").unwrap(), b"");
 }
 
@@ -38,7 +38,7 @@ fn what_is_replaced_is_there_until_the_new_one_is_closed() {
     open.write_at(b"new", 0).unwrap();
     assert_eq!(read(&*at(&store, "file").open(READ).unwrap()), b"former");
     assert_eq!(open.attributes().unwrap().size, 3);
-    open.finish().unwrap();
+    open.close().unwrap();
     assert_eq!(bucket.file("file").unwrap(), b"new");
     assert_eq!(read(&*at(&store, "file").open(READ).unwrap()), b"new");
 }
@@ -57,7 +57,7 @@ fn large_files_are_sent_in_parts_while_they_are_written_in_whatever_order_reques
     }
     let before = bucket.server.control.seen();
     assert!(before.iter().any(|request| request.contains("partNumber=1")), "{before:?}");
-    open.finish().unwrap();
+    open.close().unwrap();
     assert!(bucket.file("large").unwrap() == content);
 }
 
@@ -73,7 +73,7 @@ fn what_was_sent_cannot_be_changed_and_leaves_nothing() {
     assert_eq!(errno(open.write_at(b"header", 0)), Errno::EOPNOTSUPP);
     assert!(bucket.has_told("sluice run --log"));
     // What lacks a write is not what its program means.
-    assert_eq!(errno(open.finish()), Errno::EOPNOTSUPP);
+    assert_eq!(errno(open.close()), Errno::EOPNOTSUPP);
     assert_eq!(bucket.file("file"), None);
 }
 
@@ -92,7 +92,7 @@ fn objects_are_not_changed_appended_to_or_cut() {
     assert_eq!(errno(open.set_attributes(&size(3))), Errno::EOPNOTSUPP);
     assert_eq!(errno(node.set_attributes(&size(3))), Errno::EOPNOTSUPP);
     for open in [open, append] {
-        open.finish().unwrap();
+        open.close().unwrap();
     }
     assert_eq!(bucket.file("file").unwrap(), b"content");
     assert!(bucket.has_told("only replaced as a whole"));
@@ -109,7 +109,7 @@ fn an_fsync_stores_what_there_is_and_small_files_go_on() {
     open.sync(false).unwrap();
     assert_eq!(bucket.file("small").unwrap(), b"one");
     open.write_at(b", two", 3).unwrap();
-    open.finish().unwrap();
+    open.close().unwrap();
     assert_eq!(bucket.file("small").unwrap(), b"one, two");
     let open = create(&store, "large");
     let content = pattern(20 << 20);
@@ -126,10 +126,10 @@ fn the_last_of_several_writers_stores_the_file() {
     let one = create(&store, "file");
     one.write_at(b"one ", 0).unwrap();
     let two = at(&store, "file").open(WRITE).unwrap();
-    one.finish().unwrap();
+    one.close().unwrap();
     assert_eq!(bucket.file("file"), None);
     two.write_at(b"two", 4).unwrap();
-    two.finish().unwrap();
+    two.close().unwrap();
     assert_eq!(bucket.file("file").unwrap(), b"one two");
 }
 
@@ -150,7 +150,7 @@ fn names_with_spaces_and_other_scripts_are_keys_as_they_are() {
     ] {
         let open = create(&store, name);
         open.write_at(name.as_bytes(), 0).unwrap();
-        open.finish().unwrap();
+        open.close().unwrap();
         assert_eq!(bucket.file(name).as_deref(), Some(name.as_bytes()), "{name}");
         assert_eq!(read(&*at(&store, name).open(READ).unwrap()), name.as_bytes());
     }

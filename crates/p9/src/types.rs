@@ -132,6 +132,9 @@ bitflags! {
         const GEN = 0x1000;
         /// Version of the content.
         const DATA_VERSION = 0x2000;
+        /// No attribute, and only in answers between two Sluices: to close the file means more to the service than
+        /// to lose its client, and the answer to a clunk says whether what was written is safe.
+        const CLOSE_COUNTS = 1 << 62;
     }
 }
 field_bits!(GetattrMask);

@@ -28,6 +28,7 @@ compile_error!("patch knows the ELF loader of glibc on Linux only");
 
 mod arch;
 mod error;
+mod jump;
 mod near;
 mod object;
 mod pages;

@@ -55,32 +55,8 @@ mod symbols {
         }
     }
 
-    /// Calls `enter` with the symbol whose address is in `r11`, and jumps to its answer, with all
-    /// argument registers as they came (System V ABI §3.2.3).
-    #[unsafe(naked)]
-    unsafe extern "C" fn pass() {
-        std::arch::naked_asm!(
-            "push rdi",
-            "push rsi",
-            "push rdx",
-            "push rcx",
-            "push r8",
-            "push r9",
-            "push rax",
-            "mov rdi, r11",
-            "call {}",
-            "mov r11, rax",
-            "pop rax",
-            "pop r9",
-            "pop r8",
-            "pop rcx",
-            "pop rdx",
-            "pop rsi",
-            "pop rdi",
-            "jmp r11",
-            sym enter,
-        )
-    }
+    // With the symbol's address in `r11`.
+    patch::jump_to_found!(pass by enter);
 
     macro_rules! symbols {
         ($($lower:literal $upper:literal;)+) => {

@@ -131,10 +131,14 @@ pub(crate) fn start_anew() {
 pub(crate) fn adopt(fd: c_int) -> bool {
     // SAFETY: only used for system calls that answer EBADF for a number that is not open.
     let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
-    let Some(live) = State::adopt(borrowed).map(Arc::new).and_then(Live::from_state) else {
+    let Some(mut live) = State::adopt(borrowed).map(Arc::new).and_then(Live::from_state) else {
         return false;
     };
     live.state.share();
+    if live.state.is_held() {
+        // Where it cannot be opened, its first use says why.
+        let _ = live.open();
+    }
     establish(fd, live);
     true
 }
@@ -341,18 +345,10 @@ impl Description {
             live.state.share();
             if let Content::File(file) = &live.content {
                 file.set_shared(true);
+                if file.close_counts() {
+                    live.state.hold();
+                }
             }
-        }
-    }
-
-    /// Closes a file that is stored when it is closed, and leaves all others to the end of the process.
-    pub(crate) fn finish(&self) {
-        let file = match &lock(&self.inner).live {
-            Some(Live { content: Content::File(file), .. }) => Arc::clone(file),
-            _ => return,
-        };
-        if file.handle().is_stored_at_close() {
-            let _ = file.close();
         }
     }
 
@@ -385,7 +381,11 @@ impl Description {
         drop(inner);
         lock(&context().unused).push(self);
         match live.map(|live| live.content) {
-            Some(Content::File(file)) => file.close().map_err(|error| error.to_errno()),
+            Some(Content::File(file)) => match Arc::try_unwrap(file) {
+                Ok(file) => file.finish().map_err(|error| error.to_errno()),
+                // A mapping has it still.
+                Err(file) => file.close().map_err(|error| error.to_errno()),
+            },
             // A directory's handle gives its fid back when it is dropped.
             Some(Content::Directory(..) | Content::Name | Content::Unopened) | None => Ok(()),
         }

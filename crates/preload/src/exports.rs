@@ -76,34 +76,9 @@ pub(crate) struct SymbolName {
 #[cfg(feature = "exports")]
 unsafe impl Sync for SymbolName {}
 
-/// Finds the next definition of the symbol described in `r11` and jumps there with all argument
-/// registers as they came (System V ABI, §3.2.3; `rax` counts vector arguments of variadic calls,
-/// of which none of the hooked functions takes any).
+// With the address of a `SymbolName` in `r11`. None of the hooked functions takes vector arguments.
 #[cfg(all(feature = "exports", target_arch = "x86_64"))]
-#[unsafe(naked)]
-pub(crate) unsafe extern "C" fn resolve() {
-    std::arch::naked_asm!(
-        "push rdi",
-        "push rsi",
-        "push rdx",
-        "push rcx",
-        "push r8",
-        "push r9",
-        "push rax",
-        "mov rdi, r11",
-        "call {}",
-        "mov r11, rax",
-        "pop rax",
-        "pop r9",
-        "pop r8",
-        "pop rcx",
-        "pop rdx",
-        "pop rsi",
-        "pop rdi",
-        "jmp r11",
-        sym next_definition,
-    )
-}
+patch::jump_to_found!(pub(crate) resolve by next_definition);
 
 #[cfg(feature = "exports")]
 extern "C" fn next_definition(symbol: &'static SymbolName) -> *const () {

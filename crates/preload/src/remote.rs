@@ -38,6 +38,16 @@ impl Remote {
         self.session.files().settle_all();
     }
 
+    /// What this process has open there is closed, where that means something: it ends.
+    pub(crate) fn finish(&self) {
+        self.session.files().finish_all();
+    }
+
+    /// What this process has written is safe, where only a close would make it so.
+    pub(crate) fn sync(&self) {
+        self.session.files().sync_all();
+    }
+
     /// This process may be about to leave the service.
     pub(crate) fn part(&self) {
         self.session.part();

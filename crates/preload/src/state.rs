@@ -33,7 +33,7 @@ struct Shared {
     offset: AtomicU64,
     /// `O_*` of open(2) as F_GETFL reports them.
     flags: AtomicU32,
-    /// Not zero: more than one process may hold the open file.
+    /// [`SHARED`] and [`HELD`].
     shared: AtomicU32,
     /// Identity of the file when it was opened.
     qid_path: AtomicU64,
@@ -41,6 +41,12 @@ struct Shared {
     reserved: [u32; 9],
     address: [u8; ADDRESS_MAX],
 }
+
+/// More than one process may hold the open file.
+const SHARED: u32 = 1;
+
+/// To have the file open means something to its service: who inherits it opens it at once, not when it is first used.
+const HELD: u32 = 2;
 
 /// A mapping of the state of one open file.
 pub(crate) struct State {
@@ -196,11 +202,21 @@ impl State {
 
     /// Whether another process may hold the open file too.
     pub(crate) fn is_shared(&self) -> bool {
-        self.shared().shared.load(Ordering::Relaxed) != 0
+        self.shared().shared.load(Ordering::Relaxed) & SHARED != 0
     }
 
     /// Says that another process may hold the open file from now on.
     pub(crate) fn share(&self) {
-        self.shared().shared.store(1, Ordering::Relaxed);
+        self.shared().shared.fetch_or(SHARED, Ordering::Relaxed);
+    }
+
+    /// Whether who inherits the open file has to open it at once.
+    pub(crate) fn is_held(&self) -> bool {
+        self.shared().shared.load(Ordering::Relaxed) & HELD != 0
+    }
+
+    /// Says so.
+    pub(crate) fn hold(&self) {
+        self.shared().shared.fetch_or(HELD, Ordering::Relaxed);
     }
 }

@@ -117,7 +117,7 @@ impl Session {
         self.fids.len()
     }
 
-    /// Closes everything, when the client is gone.
+    /// Lets go of everything, when the client is gone: what he has not closed is not closed.
     pub(crate) fn forget(&self) {
         self.fids.clear();
     }
@@ -196,7 +196,7 @@ impl Session {
         reply.encode(tag, out);
     }
 
-    /// Negotiates; every fid of the former session is gone (version(5)).
+    /// Negotiates; every fid of the former session is gone (version(5)), and none of them was closed.
     fn version(&self, msize: u32, version: &[u8], out: &mut Out<'_>) -> Outcome {
         self.fids.clear();
         let agreed = msize.min(self.limits.msize);

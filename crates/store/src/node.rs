@@ -209,7 +209,8 @@ pub struct LockRange {
     pub length: u64,
 }
 
-/// A node that was opened. It stays valid when its file is renamed or removed.
+/// A node that was opened. It stays valid when its file is renamed or removed. Who drops it has closed it,
+/// unless it was said before that its user is [lost](OpenNode::lost).
 pub trait OpenNode: Send + Sync {
     /// Reads at an offset; short only at the end of the file.
     ///
@@ -258,20 +259,18 @@ pub trait OpenNode: Send + Sync {
     /// As fsync(2).
     fn sync(&self, data_only: bool) -> Result<()>;
 
-    /// Whether what is written through this opening becomes the file's only as a whole, by [`OpenNode::sync`] or
-    /// [`OpenNode::finish`].
-    fn is_stored_at_close(&self) -> bool {
-        false
-    }
-
-    /// The opening ends, on purpose and not because whoever had it has gone. Where what was written becomes the file's
-    /// only as a whole, this is the moment, if nobody else writes it. After it the opening is only dropped.
+    /// Ends the opening, and says what comes of that: whoever drops it without is told nothing. Nothing else is
+    /// done with it afterwards.
     ///
     /// # Errors
     /// As close(2).
-    fn finish(&self) -> Result<()> {
+    fn close(&self) -> Result<()> {
         Ok(())
     }
+
+    /// The one who had it open is gone without closing it: his connection broke, as it does when he is killed.
+    /// Where a close means something, this is none.
+    fn lost(&self) {}
 
     /// Takes or releases a lock without waiting; false: somebody else holds it. An owner's locks on
     /// a file end when the last [`OpenNode`] through which it locked is dropped.

@@ -85,14 +85,14 @@ macro_rules! hand_on {
             self.inner.sync(data_only)
         }
     };
-    (=> is_stored_at_close) => {
-        fn is_stored_at_close(&self) -> bool {
-            self.inner.is_stored_at_close()
+    (=> close) => {
+        fn close(&self) -> $crate::Result<()> {
+            self.inner.close()
         }
     };
-    (=> finish) => {
-        fn finish(&self) -> $crate::Result<()> {
-            self.inner.finish()
+    (=> lost) => {
+        fn lost(&self) {
+            self.inner.lost();
         }
     };
     (=> lock) => {

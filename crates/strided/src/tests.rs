@@ -173,9 +173,17 @@ fn long_lines_and_their_ends_are_moved_by_wide_registers_too() {
 fn transposes_of_any_shape_are_moved_by_wide_registers_too() {
     for bytes in [1_usize, 2, 4, 8, 12] {
         for unit in if bytes == 12 { [1, 1] } else { [1, bytes] } {
-            for (rows, columns) in
-                [(7, 9), (8, 8), (16, 16), (17, 40), (33, 15), (300, 17), (20, 290), (150, 140)]
-            {
+            for (rows, columns) in [
+                (7, 9),
+                (8, 8),
+                (16, 16),
+                (17, 40),
+                (33, 15),
+                (300, 17),
+                (20, 290),
+                (150, 140),
+                (263, 16),
+            ] {
                 let size = bytes as isize;
                 let row = Dim { count: rows, dst: size, src: size * columns as isize };
                 let column = Dim { count: columns, dst: size * rows as isize, src: size };

@@ -54,28 +54,14 @@ fn sized<W: Word, const SWAP: bool>(
     columns: Side,
     stores: Stores,
 ) {
-    let swap = SWAP;
-    let (first_row, first_column) = wide(dst, src, (rows, columns), W::BYTES, swap, stores);
-    if first_row > 0 && first_column > 0 {
-        // What is left at two edges.
-        let below = Side { count: rows.count - first_row, ..rows };
-        let beside = Side { count: columns.count - first_column, ..columns };
-        let above = Side { count: first_row, ..rows };
-        if below.count > 0 {
-            let (to, from) = (first_row * rows.dst, first_row * rows.src);
-            blocks::<W, SWAP>(&mut dst[to..], &src[from..], below, columns);
-        }
-        if beside.count > 0 {
-            let (to, from) = (first_column * columns.dst, first_column * columns.src);
-            blocks::<W, SWAP>(&mut dst[to..], &src[from..], above, beside);
-        }
-        return;
+    if !wide(dst, src, (rows, columns), W::BYTES, SWAP, stores) {
+        blocks::<W, SWAP>(dst, src, rows, columns);
     }
-    blocks::<W, SWAP>(dst, src, rows, columns);
 }
 
-/// Moves what consists of whole squares of the widest registers; returns how many rows and columns
-/// that are.
+/// Moves everything in squares of the widest registers, if there are such registers and it is larger than
+/// one. The last squares of each dimension overlap those before them: to move some elements twice
+/// takes less time than to go through the lines of the source once more for the rest.
 fn wide(
     dst: &mut [u8],
     src: &[u8],
@@ -83,32 +69,43 @@ fn wide(
     bytes: usize,
     swap: bool,
     stores: Stores,
-) -> (usize, usize) {
+) -> bool {
     #[cfg(target_arch = "x86_64")]
     if (bytes == 4 || bytes == 8)
         && (rows.dst, columns.src) == (bytes, bytes)
+        && rows.count.min(columns.count) >= 64 / bytes
         && crate::level::has_avx512()
     {
         let edge = 64 / bytes;
-        let (all_rows, all_columns) = (rows.count / edge * edge, columns.count / edge * edge);
+        let mut squares = |row: usize, column: usize, squares: usize, stores: Stores| {
+            let dst = &mut dst[row * rows.dst + column * columns.dst..];
+            let src = &src[row * rows.src + column * columns.src..];
+            let strides = (columns.dst, rows.src);
+            if bytes == 4 {
+                crate::wide::squares::<1>(dst, src, strides, squares, swap, stores);
+            } else {
+                crate::wide::squares::<2>(dst, src, strides, squares, swap, stores);
+            }
+        };
+        let (last_row, last_column) = (rows.count - edge, columns.count - edge);
         let block = if stores == Stores::Streaming { ROWS_STREAMING } else { ROWS };
-        for row in (0..all_rows).step_by(block) {
-            let squares = block.min(all_rows - row) / edge;
-            for column in (0..all_columns).step_by(edge) {
-                let dst = &mut dst[row * rows.dst + column * columns.dst..];
-                let src = &src[row * rows.src + column * columns.src..];
-                let strides = (columns.dst, rows.src);
-                if bytes == 4 {
-                    crate::wide::squares::<1>(dst, src, strides, squares, swap, stores);
-                } else {
-                    crate::wide::squares::<2>(dst, src, strides, squares, swap, stores);
+        for row in (0..=last_row).step_by(block) {
+            let count = block.min(rows.count - row) / edge;
+            let end = row + count * edge;
+            let has_rest = end < rows.count && end > last_row;
+            for column in (0..columns.count).step_by(edge) {
+                let column = column.min(last_column);
+                squares(row, column, count, stores);
+                if has_rest {
+                    // They begin anywhere, and streams only at a multiple of a register.
+                    squares(last_row, column, 1, Stores::Cached);
                 }
             }
         }
-        return (all_rows, all_columns);
+        return true;
     }
     let _ = (dst, src, rows, columns, bytes, swap, stores);
-    (0, 0)
+    false
 }
 
 fn blocks<W: Word, const SWAP: bool>(dst: &mut [u8], src: &[u8], rows: Side, columns: Side) {

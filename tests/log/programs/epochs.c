@@ -41,17 +41,6 @@ static void note(const char *what, unsigned epoch) {
     if (write(points, line, (size_t)length) != length) die("the points cannot be noted", MPI_SUCCESS);
 }
 
-/* The blocks that this rank writes in an epoch, one behind the other. */
-static unsigned gather(const struct plan *plan, unsigned epoch, unsigned ranks, unsigned writer, unsigned each, uint64_t *places, unsigned char *bytes) {
-    unsigned count = 0;
-    for (uint64_t block = writer % ranks; block < blocks_after(plan, epoch, ranks, each); block += ranks)
-        if (is_written(plan, epoch, block, ranks, each)) {
-            places[count] = block * BLOCK;
-            fill(bytes + (size_t)count++ * BLOCK, epoch, writer, block * BLOCK, BLOCK);
-        }
-    return count;
-}
-
 static void write_epoch(MPI_File file, const char *calls, unsigned count, const uint64_t *places, unsigned char *bytes) {
     if (strcmp(calls, "independent") == 0) {
         for (unsigned i = 0; i < count; i++)

@@ -1,4 +1,4 @@
-/* Which state a file is in after each epoch: what `epochs.c` writes and `points.c` recognises.
+/* Which state a file is in after each epoch: what `epochs.c` and `lone.c` write and `points.c` recognises.
  *
  * A file is a row of blocks; ranks own them in turn. In an epoch a rank writes some of its blocks, with content that
  * only this epoch, rank and place have. The plan says which. */
@@ -33,6 +33,17 @@ static inline int is_written(const struct plan *plan, unsigned epoch, uint64_t b
 static inline unsigned written_in(const struct plan *plan, unsigned epoch, uint64_t block, unsigned ranks, unsigned each) {
     while (epoch > 0 && !is_written(plan, epoch, block, ranks, each)) epoch--;
     return epoch;
+}
+
+/* The blocks that a rank writes in an epoch, one behind the other. */
+static inline unsigned gather(const struct plan *plan, unsigned epoch, unsigned ranks, unsigned writer, unsigned each, uint64_t *places, unsigned char *bytes) {
+    unsigned count = 0;
+    for (uint64_t block = writer % ranks; block < blocks_after(plan, epoch, ranks, each); block += ranks)
+        if (is_written(plan, epoch, block, ranks, each)) {
+            places[count] = block * BLOCK;
+            fill(bytes + (size_t)count++ * BLOCK, epoch, writer, block * BLOCK, BLOCK);
+        }
+    return count;
 }
 
 static inline const struct plan *plan_of(const char *name) {

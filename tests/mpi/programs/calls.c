@@ -96,7 +96,7 @@ static void shared_pointer(void) {
     meet(file);
     tell_call("write_ordered", MPI_File_write_ordered(file, buffer + 100, 5 + rank, MPI_INT, &status), file, &status, MPI_INT);
     meet(file);
-    MPI_File_seek_shared(file, 3, MPI_SEEK_SET);
+    go_to_shared(file, 3);
     tell_call("read_ordered", MPI_File_read_ordered(file, buffer, 9, MPI_INT, &status), file, &status, MPI_INT);
     tell_buffer(4096);
     tell_call("read_at", MPI_File_read_at(file, 0, buffer + 512, 60, MPI_INT, &status), file, &status, MPI_INT);

@@ -92,6 +92,16 @@ static void go_to(MPI_File file, MPI_Offset position) {
     if (now != position) MPI_File_seek(file, position, MPI_SEEK_CUR);
 }
 
+/* The same with the shared pointer, by all ranks. Wherever it leads to beyond the end of the file, ROMIO says that it
+ * has read and leaves in the buffer what it had in its own: that differs from run to run. */
+static void go_to_shared(MPI_File file, MPI_Offset position) {
+    MPI_Offset now = -7;
+    MPI_File_seek_shared(file, position, MPI_SEEK_SET);
+    MPI_File_get_position_shared(file, &now);
+    MPI_Barrier(MPI_COMM_WORLD);
+    if (now != position) MPI_File_seek_shared(file, position, MPI_SEEK_CUR);
+}
+
 static MPI_Datatype resized(MPI_Datatype type, MPI_Aint extent) {
     MPI_Datatype made;
     MPI_Type_create_resized(type, 0, extent, &made);

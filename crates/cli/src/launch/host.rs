@@ -18,8 +18,8 @@ use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process, waitpid};
 use service::{Limits, Running, Service};
 use signal_hook::consts::{
-    SIGALRM, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGUSR1,
-    SIGUSR2, SIGWINCH, SIGXFSZ,
+    SIGALRM, SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU,
+    SIGUSR1, SIGUSR2, SIGWINCH, SIGXFSZ,
 };
 use signal_hook::iterator::SignalsInfo;
 use signal_hook::iterator::exfiltrator::WithRawSiginfo;
@@ -84,8 +84,8 @@ impl Host {
         let ignored = ignored();
         let watched: Vec<i32> = FORWARDED.into_iter().filter(|one| !ignored(*one)).collect();
         // Before the program is there: execve(2) gives it what is usual in place of our handlers.
-        let mut signals =
-            SignalsInfo::<WithRawSiginfo>::new(&watched).context("cannot take over signals")?;
+        let mut signals = SignalsInfo::<WithRawSiginfo>::new(watched.iter().chain(&[SIGCHLD]))
+            .context("cannot take over signals")?;
         let child = match command.spawn() {
             Ok(child) => child,
             Err(error) => {
@@ -95,17 +95,7 @@ impl Host {
         };
         let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
         let process = process.context("the program has no process")?;
-        std::thread::spawn(move || {
-            for info in signals.forever() {
-                if info.si_code != FROM_KERNEL
-                    && let Some(signal) = Signal::from_named_raw(info.si_signo)
-                {
-                    // It may have ended meanwhile.
-                    let _ = kill_process(process, signal);
-                }
-            }
-        });
-        let status = wait(process)?;
+        let status = follow(process, &mut signals, watched.contains(&SIGCONT))?;
         let is_well = self.finish();
         if let Some(signal) = status.terminating_signal() {
             die_of(signal);
@@ -145,21 +135,62 @@ fn ignored() -> impl Fn(i32) -> bool {
     move |signal| bits & (1 << (signal - 1)) != 0
 }
 
-/// Waits until the program has ended, and stops when the terminal has stopped it.
-fn wait(process: Pid) -> Result<WaitStatus> {
+/// Waits until the program has ended, passes signals on, and stops when the terminal's ways have stopped it.
+///
+/// All in one thread, because of what is sent to the whole process group: a `SIGTSTP` that was passed on only after the
+/// `SIGCONT` that ended the stop would stop the program for good, and the other way round. So of these two what the
+/// program had already is not passed on.
+fn follow(
+    process: Pid,
+    signals: &mut SignalsInfo<WithRawSiginfo>,
+    sees_continue: bool,
+) -> Result<WaitStatus> {
+    // The program is; and this process was, and has not seen the `SIGCONT` without which it would not go on.
+    let (mut is_stopped, mut was_stopped) = (false, false);
     loop {
-        let status = match waitpid(Some(process), WaitOptions::UNTRACED) {
-            Ok(Some((_, status))) => status,
-            Ok(None) | Err(rustix::io::Errno::INTR) => continue,
-            Err(errno) => return Err(errno).context("the program's end was not noticed"),
-        };
-        match status.stopping_signal() {
-            // Whoever stops the program otherwise, such as a debugger, means it and not its service.
-            Some(SIGTSTP | SIGTTIN | SIGTTOU) => {
-                let _ = kill_process(rustix::process::getpid(), Signal::STOP);
+        let arrived: Vec<_> = signals.wait().collect();
+        let continues = arrived.iter().filter(|info| info.si_signo == SIGCONT).count();
+        let mut stops = false;
+        while let Some(status) = look(process)? {
+            if !status.stopped() && !status.continued() {
+                return Ok(status);
             }
-            Some(_) => {}
-            None => return Ok(status),
+            is_stopped = status.stopped();
+            // Whoever stops the program otherwise, such as a debugger, means it and not its service.
+            stops = matches!(status.stopping_signal(), Some(SIGTSTP | SIGTTIN | SIGTTOU));
+        }
+        // A new stop comes after the end of the last one; any other `SIGCONT` may have come after it, and is obeyed.
+        let stays = stops && continues <= usize::from(was_stopped);
+        for info in arrived {
+            let is_known = match info.si_signo {
+                SIGTSTP => is_stopped || was_stopped || continues > 0,
+                SIGCONT => stays || (was_stopped && !is_stopped),
+                other => other == SIGCHLD,
+            };
+            if info.si_code != FROM_KERNEL
+                && !is_known
+                && let Some(signal) = Signal::from_named_raw(info.si_signo)
+            {
+                // It may be about to end.
+                let _ = kill_process(process, signal);
+            }
+        }
+        was_stopped &= continues == 0;
+        if stays {
+            was_stopped = sees_continue;
+            let _ = kill_process(rustix::process::getpid(), Signal::STOP);
+        }
+    }
+}
+
+/// What has become of the program since this was asked last, if anything has.
+fn look(process: Pid) -> Result<Option<WaitStatus>> {
+    let options = WaitOptions::UNTRACED | WaitOptions::CONTINUED | WaitOptions::NOHANG;
+    loop {
+        match waitpid(Some(process), options) {
+            Ok(found) => return Ok(found.map(|(_, status)| status)),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(errno) => return Err(errno).context("the program's end was not noticed"),
         }
     }
 }

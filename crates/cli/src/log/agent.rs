@@ -15,7 +15,7 @@ use anyhow::{Context, Result, anyhow, bail};
 use drain::{Drain, Phase, Progress, Until};
 use hostlog::media::Media;
 use hostlog::{Description, Log, Manifest, Recovery};
-use logstore::LogStore;
+use logstore::{LogStore, Unfinished};
 use rustix::fs::{Mode, OFlags};
 use service::{Listen, Running, Service};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -25,6 +25,7 @@ use super::owner::{Nobody, Shown, state_of};
 use super::status::Report;
 use super::target::Target;
 use crate::args::log::Agent as Args;
+use crate::format::bytes_text;
 use crate::in_force::InForce;
 
 /// How often it looks after things.
@@ -33,6 +34,8 @@ const TICK: Duration = Duration::from_millis(250);
 const NAMES_EVERY: Duration = Duration::from_secs(1);
 /// How long it stays when it could end: the next run may come at once.
 const LINGER: Duration = Duration::from_secs(2);
+/// How long it waits for programs to end, when it is told to.
+const GRACE: Duration = Duration::from_secs(1);
 /// How long it waits for its first client.
 const FIRST_CLIENT: Duration = Duration::from_secs(60);
 
@@ -258,11 +261,15 @@ impl Agent {
             let been_used = running.as_ref().is_some_and(|running| running.counters().accepted > 0);
             watch.names(&store);
             if clients == 0 && been_used {
-                // Whoever wrote has ended: nobody will commit it.
+                // Whoever wrote has ended: what they did not close counts no more.
                 watch.commit(&store);
             }
             let idle = watch.look(&log, &store, &progress, clients);
-            if watch.may_end(idle && clients == 0, been_used) {
+            // Nothing gets better by waiting, and whoever is to recover the log cannot while it is in use.
+            let lost = log.status().failed
+                || failed.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+                    && is_committed(&store);
+            if watch.may_end((idle || lost) && clients == 0, been_used) {
                 // While somebody is about to connect, it is their turn.
                 turn = place.turn(false)?;
                 let now = running.as_ref().map_or(0, |running| running.counters().connections);
@@ -272,7 +279,14 @@ impl Agent {
                 turn = None;
             }
         }
-        // In order: no new requests, everything that counts is durable, no more draining.
+        // In order: no new requests, everything that counts is durable, no more draining. Who ends a job tells all
+        // its processes at once: programs that are about to die of that have not closed their files.
+        let since = Instant::now();
+        let has_clients = |running: &Running| running.counters().connections > 0;
+        while running.as_ref().is_some_and(has_clients) && since.elapsed() < GRACE {
+            std::thread::sleep(TICK / 10);
+        }
+        store.end();
         if let Some(running) = running.take() {
             running.stop();
         }
@@ -301,33 +315,73 @@ struct Watch {
     names: Instant,
     idle_since: Option<Instant>,
     told: Option<(Instant, String)>,
+    /// Bytes that killed programs had not finished.
+    dropped: u64,
+    noted: Option<String>,
+}
+
+fn is_committed(store: &LogStore) -> bool {
+    let status = store.status();
+    status.uncommitted_names == 0 && status.uncommitted_records == 0
 }
 
 impl Watch {
     fn new(place: Place, holder: Holder) -> Self {
         let now = Instant::now();
-        Self { place, holder, began: now, names: now, idle_since: None, told: None }
+        Self {
+            place,
+            holder,
+            began: now,
+            names: now,
+            idle_since: None,
+            told: None,
+            dropped: 0,
+            noted: None,
+        }
     }
 
     /// Commits changes of names, if it is time.
     fn names(&mut self, store: &LogStore) {
         if self.names.elapsed() >= NAMES_EVERY {
             self.names = Instant::now();
-            if store.status().uncommitted_names > 0
-                && let Err(error) = store.commit_names()
-            {
-                note(format_args!("{:#}", anyhow!(error)));
+            if store.status().uncommitted_names > 0 {
+                let done = store.commit_names();
+                self.tried(done);
             }
         }
     }
 
-    fn commit(&self, store: &LogStore) {
-        let status = store.status();
-        if (status.uncommitted_names > 0 || status.uncommitted_records > 0)
-            && let Err(error) = store.commit_all()
-        {
-            note(format_args!("{:#}", anyhow!(error)));
+    /// When nobody is connected any more: changes of names count, and what was not closed never will.
+    fn commit(&mut self, store: &LogStore) {
+        if is_committed(store) {
+            return;
         }
+        let done = store.commit_names().and_then(|()| self.drop_unfinished(store));
+        self.tried(done);
+    }
+
+    fn drop_unfinished(&mut self, store: &LogStore) -> logstore::Result<()> {
+        for Unfinished { path, bytes } in store.drop_unfinished()? {
+            let path = path.unwrap_or_else(|| b"a removed file".to_vec());
+            note(format_args!(
+                "{}: dropped {}, written by a program that was killed before its next fsync or close",
+                String::from_utf8_lossy(&path),
+                bytes_text(bytes)
+            ));
+            self.dropped += bytes;
+        }
+        Ok(())
+    }
+
+    /// Notes what went wrong, once: it is tried several times a second.
+    fn tried(&mut self, done: logstore::Result<()>) {
+        let wrong = done.err().map(|error| format!("{:#}", anyhow!(error)));
+        if let Some(wrong) = &wrong
+            && self.noted.as_ref() != Some(wrong)
+        {
+            note(format_args!("{wrong}"));
+        }
+        self.noted = wrong;
     }
 
     /// Writes down how things are, and says whether there is nothing left to do.
@@ -336,6 +390,7 @@ impl Watch {
             Report::of(&self.holder, log, &store.status(), &progress.snapshot(), clients);
         let idle = report.phase == Phase::Idle && report.uncommitted == 0 && !report.is_behind(log);
         report.done = idle;
+        report.dropped_bytes = self.dropped;
         self.write(&report, false);
         idle
     }
@@ -363,6 +418,7 @@ impl Watch {
     fn end(&mut self, log: &Log, store: &LogStore, progress: &Progress) {
         let mut report = Report::of(&self.holder, log, &store.status(), &progress.snapshot(), 0);
         report.ended = true;
+        report.dropped_bytes = self.dropped;
         report.done = report.uncommitted == 0 && !report.is_behind(log);
         self.write(&report, true);
     }

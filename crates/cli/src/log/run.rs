@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use address::{Detour, Endpoint, RemotePath, Route, Routes, Settings, SocketName, Uri};
 use anyhow::{Context, Result, bail};
@@ -23,6 +24,10 @@ const LOG_VARIABLE: &str = "SLUICE_LOG";
 
 /// The number that the connection which keeps the agent has at least: low ones belong to the program.
 const LEASE_FROM: i32 = 600;
+
+/// So long after it ended the agent has surely noted that a run has, and so often it is looked at until then.
+const NOTED_AFTER: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 /// A log that the program uses.
 pub(crate) struct Attached {
@@ -86,8 +91,7 @@ pub(crate) fn attach(
 fn join(place: &Place, holder: Holder, target: &Target, run: &str) -> Result<Holder> {
     let dir = place.dir.display();
     let text = target.text()?;
-    let clients = super::status::live(place).map_or(1, |report| report.clients);
-    if holder.run != run && clients > 0 {
+    if holder.run != run && is_in_use(place) {
         bail!(
             "the log in {dir} is in use by another run, `{}` (its agent is process {}); give this run a log of its own, \
              or wait until that one has ended: `sluice log status --follow {dir}`",
@@ -103,6 +107,19 @@ fn join(place: &Place, holder: Holder, target: &Target, run: &str) -> Result<Hol
         );
     }
     Ok(holder)
+}
+
+/// Whether programs are connected. The agent writes down how things are once a second: of a run that has just ended, as
+/// the step before this one in a script, it may not have done so yet.
+fn is_in_use(place: &Place) -> bool {
+    let since = Instant::now();
+    loop {
+        let clients = super::status::live(place).map_or(1, |report| report.clients);
+        if clients == 0 || since.elapsed() >= NOTED_AFTER {
+            return clients > 0;
+        }
+        std::thread::sleep(LOOK_AGAIN);
+    }
 }
 
 /// Starts the agent, and waits until it is ready.

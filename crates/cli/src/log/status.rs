@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use drain::{Phase, Snapshot};
+use hostlog::rules::InDoubt;
 use hostlog::{Log, verify};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::{Deserialize, Serialize};
@@ -37,6 +38,9 @@ pub(crate) struct Report {
     pub(crate) uncommitted_bytes: u64,
     /// Bytes that are in the log only.
     pub(crate) logged_bytes: u64,
+    /// Bytes that programs had written and not finished when they were killed; they are in no file.
+    #[serde(default)]
+    pub(crate) dropped_bytes: u64,
     /// Bytes that came to the target.
     pub(crate) drained_bytes: u64,
     /// Bytes still to come there, about.
@@ -105,6 +109,7 @@ impl Report {
             clients,
             uncommitted_bytes: store.uncommitted_bytes,
             logged_bytes: store.logged_bytes,
+            dropped_bytes: 0,
             drained_bytes: drain.bytes,
             left_bytes: drain.bytes_left,
             bytes_per_second: drain.bytes_per_second.round(),
@@ -170,7 +175,11 @@ impl Report {
             (None, _) => "all is drained".to_owned(),
         };
         let (done, left) = (bytes_text(self.drained_bytes), bytes_text(self.logged_bytes));
-        format!("{how}; {done} drained, {left} in the log only")
+        let dropped = match self.dropped_bytes {
+            0 => String::new(),
+            bytes => format!("; {} of killed programs dropped", bytes_text(bytes)),
+        };
+        format!("{how}; {done} drained, {left} in the log only{dropped}")
     }
 }
 
@@ -244,6 +253,7 @@ fn left(place: &Place, json: bool) -> Result<()> {
     // Behind the mark stand at least the mark itself, and the end of the last use.
     let drained =
         last.as_ref().is_some_and(|last| last.is_done() && last.last_record >= found.last.0);
+    let failure = last.filter(|last| last.state == "failed").and_then(|last| last.error);
     if json {
         let value = serde_json::json!({
             "target": found.description.target,
@@ -251,8 +261,9 @@ fn left(place: &Place, json: bool) -> Result<()> {
             "state": if is_damaged { "damaged" } else if drained { "drained" } else { "left" },
             "last_record": found.last.0,
             "drained_record": found.drained.0,
+            "undecided": found.in_doubt.iter().map(undecided).collect::<Vec<_>>(),
             "segments": found.segments.iter().filter(|segment| segment.live).count(),
-            "error": found.damage.as_ref().map(ToString::to_string),
+            "error": found.damage.as_ref().map_or(failure.clone(), |damage| Some(damage.to_string())),
         });
         return tell(format_args!("{value}"));
     }
@@ -267,11 +278,25 @@ fn left(place: &Place, json: bool) -> Result<()> {
     if drained {
         return tell(format_args!("  all is drained"));
     }
+    if let Some(failure) = failure {
+        let why = place.file("agent.log");
+        tell(format_args!("  its agent has failed: {failure}; {} says why", why.display()))?;
+    }
     tell(format_args!(
         "  records {} to {} may hold what is not drained; `sluice log drain {dir}` brings it to its place",
         found.drained.0 + 1,
         found.last
-    ))
+    ))?;
+    for doubt in &found.in_doubt {
+        tell(format_args!("  undecided: {}", undecided(doubt)))?;
+    }
+    Ok(())
+}
+
+/// An epoch that ranks had come to when the agent ended, and that counts if all had.
+pub(super) fn undecided(doubt: &InDoubt) -> String {
+    let (came, ranks) = (doubt.prepared.len(), doubt.ranks);
+    format!("{} of file {}: {came} of {ranks} ranks had come to it", doubt.member, doubt.file)
 }
 
 /// How progress is shown.
@@ -356,4 +381,33 @@ pub(super) fn follow(place: &Place, show: Show) -> Result<Option<Report>> {
     }
     show.finish();
     Ok(last(place))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use hostlog::media::directory::Directory;
+    use hostlog::{Description, FileId, Group, Log, Member, Options, Prepare, verify};
+
+    use super::undecided;
+
+    #[test]
+    fn epochs_that_nobody_has_decided_on_are_told_of_a_log_that_nobody_has() {
+        let dir = tempfile::tempdir().unwrap();
+        let media = Arc::new(Directory::new(dir.path()));
+        let options =
+            Options { segment_bytes: 1 << 20, size_max_bytes: 4 << 20, ..Options::default() };
+        let log = Log::create(media.clone(), &Description::default(), options).unwrap();
+        let member = Member { group: Group(7), epoch: 3 };
+        let file = FileId(24);
+        for rank in [0, 2] {
+            log.prepare(&Prepare { stream: 1, file, member, rank, ranks: 4, name: b"a job" })
+                .unwrap();
+        }
+        drop(log);
+        let found = verify(&*media).unwrap().in_doubt;
+        let told: Vec<String> = found.iter().map(undecided).collect();
+        assert_eq!(told, ["epoch 3 of group 7 of file 24: 2 of 4 ranks had come to it"]);
+    }
 }

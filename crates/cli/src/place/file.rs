@@ -79,7 +79,7 @@ impl Writer {
     pub(crate) fn finish(self) -> Outcome<()> {
         match self {
             Self::Local(_) => Ok(()),
-            Self::Remote(file) => Ok(file.file.close()?),
+            Self::Remote(file) => Ok(file.file.finish()?),
         }
     }
 

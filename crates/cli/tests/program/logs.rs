@@ -14,10 +14,13 @@ use tempfile::TempDir;
 
 use crate::support::{Ran, Served, noise, run, sluice};
 
-/// The preload library, as it is now.
+/// The preload library, as it is now: `./dev test` has just built it, and says where.
 fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
+        if let Some(built) = std::env::var_os("SLUICE_TEST_LIBRARY") {
+            return built.into();
+        }
         let sluice = Path::new(env!("CARGO_BIN_EXE_sluice"));
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "-p", "preload"]).current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -231,6 +234,90 @@ fn an_agent_that_is_told_to_end_keeps_everything_for_later() {
     assert!(fs::read(logged.target().join("x")).unwrap() == noise(700_000));
 }
 
+/// Writes and syncs A, writes B, and ends in one of many ways.
+const ENDS: &str = r#"
+import os, signal, sys
+how = sys.argv[1]
+f = os.open("target/" + how, os.O_CREAT | os.O_WRONLY)
+os.write(f, b"A" * 1000); os.fsync(f); os.write(f, b"B" * 1000)
+def child(work):
+    pid = os.fork()
+    if pid == 0:
+        work()
+        os._exit(0)
+    assert os.waitpid(pid, 0)[1] == 0
+if how == "close": os.close(f)
+elif how == "exit": sys.exit(0)
+elif how == "_exit": os._exit(0)
+elif how == "status": sys.exit(3)
+elif how == "abort": os.abort()
+elif how == "term": os.kill(os.getpid(), signal.SIGTERM)
+elif how == "exec":
+    os.set_inheritable(f, True)
+    os.execvp("sh", ["sh", "-c", f"printf CCC >&{f}; kill -9 $$"])
+elif how == "execkept":
+    os.set_inheritable(f, True)
+    os.execvp("sh", ["sh", "-c", f"printf CCC >&{f}"])
+elif how == "child": child(lambda: None)
+elif how == "writingchild": child(lambda: os.write(f, b"CCC"))
+os.kill(os.getpid(), signal.SIGKILL)
+"#;
+
+#[test]
+fn a_program_that_is_killed_has_closed_nothing() {
+    let logged = Logged::new();
+    fs::write(logged.dir.path().join("ends.py"), ENDS).unwrap();
+    let held = "sh -c 'echo half; kill -9 $$' 2> /dev/null\ntrue\n";
+    fs::write(logged.dir.path().join("held.sh"), held).unwrap();
+    let (synced, all) = ("A".repeat(1000), "A".repeat(1000) + &"B".repeat(1000));
+    let and_more = format!("{all}CCC");
+    let expected = [
+        ("close", &all),
+        ("exit", &all),
+        ("_exit", &all),
+        ("status", &all),
+        ("abort", &synced),
+        ("term", &synced),
+        ("kill", &synced),
+        // A consistency point; and what comes after it.
+        ("exec", &all),
+        ("execkept", &and_more),
+        ("child", &synced),
+        ("writingchild", &and_more),
+    ];
+    let names: Vec<&str> = expected.iter().map(|(how, _)| *how).collect();
+    let script = format!(
+        "for how in {}; do python3 ends.py $how; done 2> /dev/null
+        sh -c 'echo half; kill -9 $$' > target/shell
+        bash held.sh > target/held
+        echo whole > target/whole",
+        names.join(" ")
+    );
+    logged.run(&[], &script).ok();
+    logged.log_command(&["drain"]).ok();
+    for (how, content) in expected {
+        let found = fs::read_to_string(logged.target().join(how)).unwrap();
+        assert!(found == *content, "{how}: {} bytes, {:?}", found.len(), &found[found.len() - 3..]);
+    }
+    let text = |name: &str| fs::read_to_string(logged.target().join(name)).unwrap();
+    assert_eq!((text("shell"), text("whole")), (String::new(), "whole\n".to_owned()));
+    // Somebody else has inherited it, and has ended in order.
+    assert_eq!(text("held"), "half\n");
+    let said = fs::read_to_string(logged.log().join("agent.log")).unwrap();
+    assert!(said.contains("child: dropped 1000 B, written by a program that was killed"), "{said}");
+    assert!(!said.contains("whole:"), "{said}");
+}
+
+#[test]
+fn a_program_may_begin_to_write_long_after_it_was_given_a_file() {
+    let logged = Logged::new();
+    // Its file is drained by then.
+    let ran = logged.run(&[], "sh -c 'sleep 2; echo late' > target/x; cat target/x");
+    assert_eq!(ran.ok(), "late\n");
+    logged.log_command(&["drain"]).ok();
+    assert_eq!(fs::read(logged.target().join("x")).unwrap(), b"late\n");
+}
+
 /// Kills the agent, or the whole run, at random moments. Every file that was synced must be there, whole, and of the
 /// others only what the program wrote.
 #[test]
@@ -285,6 +372,20 @@ for i in range(2000):
             );
         }
     }
+}
+
+#[test]
+fn the_steps_of_a_script_follow_each_other_on_one_log() {
+    let logged = Logged::new();
+    // The agent of the first stays for the others, with a drain that is far behind.
+    prepare(logged.dir.path());
+    logged.run(&["--log-bandwidth", "10KiB"], "cp noise target/x").ok();
+    for _ in 0..3 {
+        logged.run(&[], "echo more >> target/x").ok();
+    }
+    logged
+        .run(&[], "cmp -n $(stat -c %s noise) noise target/x && tail -c 15 target/x | grep -c more")
+        .ok();
 }
 
 #[test]

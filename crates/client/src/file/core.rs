@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 
 use extent::ByteRange;
-use p9::{Attributes, Errno, Fid, OpenFlags, Request, SetAttributes, SetattrMask, Time};
+use p9::{
+    Attributes, Errno, Fid, GetattrMask, OpenFlags, Request, SetAttributes, SetattrMask, Time,
+};
 
 use crate::chunks::{Chunks, Content};
 use crate::connection::{Body, Connection, Ticket};
 use crate::error::{Error, Result};
-use crate::handle::Handle;
+use crate::handle::{Closing, Handle};
 use crate::lock;
 use crate::opening::Opened;
 use crate::readahead::ReadAhead;
@@ -206,6 +208,8 @@ pub(crate) struct Core {
     handle: Handle,
     arrived: Condvar,
     pub(super) flags: OpenFlags,
+    /// What is written is safe when the file is closed, and may be lost if it is not.
+    close_counts: bool,
     /// The most data that one request can carry, in bytes.
     pub(super) payload_max: usize,
     /// Other processes share the offset.
@@ -266,6 +270,7 @@ impl Core {
             state: Mutex::new(state),
             arrived: Condvar::new(),
             flags,
+            close_counts: flags.writes() && attributes.valid.contains(GetattrMask::CLOSE_COUNTS),
             payload_max,
             shared: AtomicBool::new(false),
             unbuffered: AtomicBool::new(!attributes.is_regular()),
@@ -274,12 +279,38 @@ impl Core {
         core
     }
 
-    pub(super) fn handle(&self) -> &Handle {
+    pub(crate) fn handle(&self) -> &Handle {
         &self.handle
     }
 
     pub(super) fn session(&self) -> &Session {
         self.handle.session()
+    }
+
+    /// Whether it matters that the file is closed, and not just left.
+    pub(crate) fn close_counts(&self) -> bool {
+        self.close_counts
+    }
+
+    /// Says to the service that the file is closed. `None`: that does not matter, or a write has failed that nobody was
+    /// told of, and then the file must not count as it is.
+    pub(crate) fn begin_to_finish(&self) -> Option<Closing> {
+        let mut state = self.lock();
+        if !self.close_counts || state.delayed.is_some() {
+            return None;
+        }
+        state.forget_reads();
+        self.handle.begin_to_finish()
+    }
+
+    /// Closes the file, and waits for the answer where that matters.
+    pub(super) fn finish(&self) -> Result<()> {
+        if !self.close_counts {
+            return Ok(());
+        }
+        // Before their fid goes.
+        self.lock().forget_reads();
+        self.handle.finish()
     }
 
     pub(super) fn leave(&self) {

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub struct Faults {
     pub cut_every: Option<usize>,
     /// The most that a read brings.
     pub read_max: Option<usize>,
+    /// Nothing is answered before so many reads were taken in.
+    pub hold_until_reads: usize,
     /// Nobody answers any more.
     pub gone: bool,
 }
@@ -216,6 +219,18 @@ struct Over;
 
 impl Serving {
     fn run(mut self, mut socket: UnixStream) {
+        // Replies wait by themselves: how many requests are taken in does not depend on who receives when.
+        let (replies, to_send) = channel::<Vec<u8>>();
+        let mut sending = socket.try_clone().expect("another descriptor");
+        let memory = self.memory.clone();
+        std::thread::spawn(move || {
+            to_send.iter().try_for_each(|reply| {
+                while memory.count("Read") < memory.world().faults.hold_until_reads {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                sending.write_all(&reply)
+            })
+        });
         let mut buffer = vec![0; 9 << 20];
         let mut filled = 0;
         loop {
@@ -240,7 +255,7 @@ impl Serving {
                 frames.push((header.tag, request));
                 at = end;
             }
-            if self.execute_all(frames, &mut socket).is_err() {
+            if self.execute_all(frames, &replies).is_err() {
                 return;
             }
             buffer.copy_within(at..filled, 0);
@@ -251,7 +266,7 @@ impl Serving {
     fn execute_all(
         &mut self,
         mut frames: Vec<(Tag, Request<'_>)>,
-        socket: &mut UnixStream,
+        replies: &Sender<Vec<u8>>,
     ) -> Result<(), Over> {
         let transfers = |(_, request): &(Tag, Request<'_>)| {
             matches!(request, Request::Read { .. } | Request::Write { .. })
@@ -273,7 +288,7 @@ impl Serving {
             if !goes_on {
                 return Err(Over);
             }
-            socket.write_all(&reply).map_err(|_| Over)?;
+            replies.send(reply).map_err(|_| Over)?;
         }
         Ok(())
     }

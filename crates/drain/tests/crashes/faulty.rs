@@ -1,8 +1,9 @@
 //! A store before another that fails at one call and at all behind it, as if it or its client had ended.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use p9::{Attributes, DirEntry, Errno, OpenFlags, Qid, SetAttributes, StatFs};
 use store::{Error, LockOwner, LockRange, Node, OpenNode, Result, Store, Walk};
@@ -20,6 +21,8 @@ pub(crate) struct Fault {
     pub(crate) calls: AtomicU64,
     pub(crate) at: AtomicU64,
     pub(crate) effect: Effect,
+    /// Identities of files that got bytes or attributes and no sync since.
+    pub(crate) unsynced: Mutex<BTreeSet<u64>>,
 }
 
 impl Fault {
@@ -39,6 +42,10 @@ impl Fault {
         }
         Err(Self::error())
     }
+
+    fn dirty(&self, id: u64) {
+        self.unsynced.lock().unwrap().insert(id);
+    }
 }
 
 pub(crate) struct FaultyStore {
@@ -53,6 +60,7 @@ struct FaultyNode {
 
 struct FaultyOpen {
     inner: Arc<dyn OpenNode>,
+    id: u64,
     fault: Arc<Fault>,
 }
 
@@ -60,8 +68,8 @@ fn node(inner: Arc<dyn Node>, fault: &Arc<Fault>) -> Arc<dyn Node> {
     Arc::new(FaultyNode { inner, fault: Arc::clone(fault) })
 }
 
-fn open(inner: Arc<dyn OpenNode>, fault: &Arc<Fault>) -> Arc<dyn OpenNode> {
-    Arc::new(FaultyOpen { inner, fault: Arc::clone(fault) })
+fn open(inner: Arc<dyn OpenNode>, id: u64, fault: &Arc<Fault>) -> Arc<dyn OpenNode> {
+    Arc::new(FaultyOpen { inner, id, fault: Arc::clone(fault) })
 }
 
 fn inner(node: &dyn Node) -> &dyn Node {
@@ -92,11 +100,12 @@ impl Node for FaultyNode {
     }
 
     fn set_attributes(&self, set: &SetAttributes) -> Result<()> {
+        self.fault.dirty(self.qid().path);
         self.fault.pass(|_| self.inner.set_attributes(set))
     }
 
     fn open(&self, flags: OpenFlags) -> Result<Arc<dyn OpenNode>> {
-        self.fault.pass(|_| Ok(open(self.inner.open(flags)?, &self.fault)))
+        self.fault.pass(|_| Ok(open(self.inner.open(flags)?, self.qid().path, &self.fault)))
     }
 
     fn create(
@@ -107,7 +116,8 @@ impl Node for FaultyNode {
     ) -> Result<(Arc<dyn Node>, Arc<dyn OpenNode>)> {
         self.fault.pass(|_| {
             let (made, opened) = self.inner.create(name, flags, mode)?;
-            Ok((node(made, &self.fault), open(opened, &self.fault)))
+            let id = made.qid().path;
+            Ok((node(made, &self.fault), open(opened, id, &self.fault)))
         })
     }
 
@@ -153,6 +163,7 @@ impl OpenNode for FaultyOpen {
     }
 
     fn write_at(&self, data: &[u8], offset: u64) -> Result<usize> {
+        self.fault.dirty(self.id);
         self.fault.pass(|effect| match effect {
             Effect::Half => self.inner.write_at(&data[..data.len() / 2], offset),
             _ => self.inner.write_at(data, offset),
@@ -172,11 +183,14 @@ impl OpenNode for FaultyOpen {
     }
 
     fn set_attributes(&self, set: &SetAttributes) -> Result<()> {
+        self.fault.dirty(self.id);
         self.fault.pass(|_| self.inner.set_attributes(set))
     }
 
     fn sync(&self, data_only: bool) -> Result<()> {
-        self.fault.pass(|_| self.inner.sync(data_only))
+        self.fault.pass(|_| self.inner.sync(data_only))?;
+        self.fault.unsynced.lock().unwrap().remove(&self.id);
+        Ok(())
     }
 
     fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool> {

@@ -7,7 +7,7 @@ mod disk;
 mod faulty;
 mod model;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -458,19 +458,27 @@ impl World {
 }
 
 fn fault(at: u64, effect: Effect) -> Arc<Fault> {
-    Arc::new(Fault { calls: AtomicU64::new(0), at: AtomicU64::new(at), effect })
+    Arc::new(Fault {
+        calls: AtomicU64::new(0),
+        at: AtomicU64::new(at),
+        effect,
+        unsynced: Mutex::default(),
+    })
 }
 
 fn effect(random: &mut Random) -> Effect {
     random.pick(&[Effect::None, Effect::Half, Effect::Whole]).unwrap()
 }
 
-/// Drains until nothing is left.
-fn finish(drain: &mut Drain, seed: u64) {
+/// Drains until nothing is left, and all that the target got is durable there.
+fn finish(world: &World, seed: u64) -> (Drain, Arc<Fault>) {
+    let healthy = fault(u64::MAX, Effect::None);
+    let mut drain = world.drain(&healthy);
     for _ in 0..10_000 {
         let step = drain.step().unwrap_or_else(|error| panic!("seed {seed}: {error:?}"));
         if !step.more && step.records == 0 {
-            return;
+            assert_eq!(*healthy.unsynced.lock().unwrap(), BTreeSet::new(), "DRAIN_SEED={seed}");
+            return (drain, healthy);
         }
     }
     panic!("seed {seed}: the drain does not end");
@@ -498,9 +506,7 @@ fn run(seed: u64) {
         drop(drain);
         world.restart();
     }
-    let healthy = fault(u64::MAX, Effect::None);
-    let mut drain = world.drain(&healthy);
-    finish(&mut drain, seed);
+    let (mut drain, healthy) = finish(&world, seed);
     assert_eq!(tree(&*world.target), world.expected().tree(), "DRAIN_SEED={seed}");
     // All of it is drained, and the log could be given away.
     assert!(world.log().replay().next().is_none(), "DRAIN_SEED={seed}");
@@ -544,9 +550,7 @@ fn the_drain_may_end_at_every_call() {
         world.commit(FileId::NONE);
         world
     };
-    let whole = fault(u64::MAX, Effect::None);
-    let world = written();
-    finish(&mut world.drain(&whole), seed);
+    let (_, whole) = finish(&written(), seed);
     let calls = whole.calls.load(Ordering::SeqCst);
     assert!(calls > 100, "{calls} calls are too few to test anything");
     for at in 0..calls {
@@ -556,7 +560,7 @@ fn the_drain_may_end_at_every_call() {
             while drain.step().is_ok_and(|step| step.more || step.records > 0) {}
             drop(drain);
             world.restart();
-            finish(&mut world.drain(&fault(u64::MAX, Effect::None)), seed);
+            finish(&world, seed);
             assert_eq!(tree(&*world.target), world.expected().tree(), "call {at}, {how:?}");
         }
     }
@@ -590,7 +594,7 @@ fn a_target_that_fails_and_comes_back_gets_everything() {
         assert_eq!(tree(&*world.target), counting, "seed {seed}");
         drop(drain);
         world.restart();
-        finish(&mut world.drain(&self::fault(u64::MAX, Effect::None)), seed);
+        finish(&world, seed);
         assert_eq!(tree(&*world.target), world.expected().tree(), "seed {seed}");
     }
 }

@@ -109,6 +109,7 @@ pub(crate) struct Draft {
 struct Reserved {
     segment: Arc<Segment>,
     offset: u64,
+    salt: u32,
     header: Header,
     /// A restart that has to be written before it.
     restart: Option<(Header, u64)>,
@@ -204,7 +205,7 @@ impl Log {
                 Step::Reserved(reserved) => return Ok(reserved),
                 Step::Segments(want) => {
                     drop(state);
-                    match self.make_ready(want) {
+                    match self.make_ready(want, limited) {
                         // The next turn says what that means for this record.
                         Err(Error::System { .. }) if limited && self.state().disk_full => {}
                         made => made?,
@@ -263,24 +264,25 @@ impl Log {
             .tail
             .as_ref()
             .map_or(0, |tail| segment_bytes.saturating_sub(tail.offset + RECORD_HEADER_BYTES));
+        let salt = state.tail.as_ref().map_or(0, |tail| tail.used.salt);
         let Some((header, segment, offset)) = place(state, draft, len.min(room)) else {
             return Step::Segments(1);
         };
-        Step::Reserved(Reserved { segment, offset, header, restart })
+        Step::Reserved(Reserved { segment, offset, salt, header, restart })
     }
 
     /// Writes a record to its place, and says that it is written.
     fn put(&self, reserved: Reserved, payload: &[u8], crc: u32) -> Result<()> {
-        let Reserved { segment, offset, mut header, restart } = reserved;
+        let Reserved { segment, offset, salt, mut header, restart } = reserved;
         header.payload_crc = crc;
         let error =
             |source| self.fail(Error::system("writing", &self.place, &segment.name, source));
         if let Some((restart, offset)) = restart {
-            let bytes = restart.encode();
+            let bytes = restart.encode(salt);
             segment.file.write_at(&[IoSlice::new(&bytes)], offset).map_err(error)?;
             self.written(restart, &[]);
         }
-        let bytes = header.encode();
+        let bytes = header.encode(salt);
         let parts = [IoSlice::new(&bytes), IoSlice::new(payload)];
         segment.file.write_at(&parts, offset).map_err(error)?;
         self.written(header, payload);
@@ -291,7 +293,9 @@ impl Log {
     fn written(&self, header: Header, payload: &[u8]) {
         let decides = match header.kind {
             Kind::Data | Kind::Operation | Kind::Drained | Kind::Restart => false,
-            Kind::Prepare | Kind::Commit | Kind::CommitGroup | Kind::AbortGroup => true,
+            Kind::Prepare | Kind::Commit | Kind::Abort | Kind::CommitGroup | Kind::AbortGroup => {
+                true
+            }
         };
         let mut state = self.state();
         if decides {
@@ -320,7 +324,7 @@ fn place(state: &mut State, draft: &Draft, len: u64) -> Option<(Header, Arc<Segm
         kind: draft.kind,
         namespace: draft.namespace,
         sequence: Sequence(sequence),
-        segment: tail.number,
+        segment: tail.used.number,
         len: len as u32,
         file: draft.file,
         value: match draft.value {

@@ -44,14 +44,22 @@ impl Log {
     /// # Errors
     /// `Failed`, `System`.
     pub fn begin_commit(&self, stream: u32, file: FileId) -> Result<Sequence> {
-        let draft = Draft {
-            kind: Kind::Commit,
-            namespace: false,
-            file,
-            value: Value::Before,
-            member: None,
-            stream,
-        };
+        self.begin(Kind::Commit, stream, file)
+    }
+
+    /// Drops all plain data that `file` has so far and that is not committed, durably.
+    ///
+    /// # Errors
+    /// As [`Log::commit`].
+    pub fn abort(&self, file: FileId) -> Result<Sequence> {
+        let sequence = self.begin(Kind::Abort, 0, file)?;
+        self.sync_through(sequence)?;
+        Ok(sequence)
+    }
+
+    fn begin(&self, kind: Kind, stream: u32, file: FileId) -> Result<Sequence> {
+        let draft =
+            Draft { kind, namespace: false, file, value: Value::Before, member: None, stream };
         self.append(&draft, &[], false)
     }
 
@@ -60,6 +68,17 @@ impl Log {
     /// # Errors
     /// As [`Log::commit`].
     pub fn prepare(&self, prepare: &Prepare<'_>) -> Result<Sequence> {
+        let sequence = self.begin_prepare(prepare)?;
+        self.sync_through(sequence)?;
+        Ok(sequence)
+    }
+
+    /// The first half of [`Log::prepare`]: it is said once [`Log::sync_through`] has returned for what this returns,
+    /// or a decision that follows it is durable.
+    ///
+    /// # Errors
+    /// As [`Log::begin_commit`].
+    pub fn begin_prepare(&self, prepare: &Prepare<'_>) -> Result<Sequence> {
         let draft = Draft {
             kind: Kind::Prepare,
             namespace: false,
@@ -68,9 +87,7 @@ impl Log {
             member: Some(prepare.member),
             stream: prepare.stream,
         };
-        let sequence = self.append(&draft, prepare.name, false)?;
-        self.sync_through(sequence)?;
-        Ok(sequence)
+        self.append(&draft, prepare.name, false)
     }
 
     /// Commits all of a group's data so far up to an epoch, durably. The caller knows that all ranks, here
@@ -175,7 +192,7 @@ impl Log {
                 state.syncing = true;
                 let dirty = state.live.iter().filter(|live| live.dirty);
                 let dirty: Vec<(u32, Arc<Segment>)> =
-                    dirty.map(|live| (live.number, live.segment.clone())).collect();
+                    dirty.map(|live| (live.used.number, live.segment.clone())).collect();
                 break (state.written, dirty);
             }
             state = self.wait(state);
@@ -190,10 +207,10 @@ impl Log {
         state.syncing = false;
         // Somebody's write may have failed meanwhile: below `target` everything was written before.
         state.durable = state.durable.max(target);
-        let tail = state.tail.as_ref().map(|tail| tail.number);
+        let tail = state.tail.as_ref().map(|tail| tail.used.number);
         for live in &mut state.live {
-            let synced = dirty.iter().any(|(number, _)| *number == live.number);
-            if synced && live.last <= target && Some(live.number) != tail {
+            let synced = dirty.iter().any(|(number, _)| *number == live.used.number);
+            if synced && live.last <= target && Some(live.used.number) != tail {
                 live.dirty = false;
             }
         }

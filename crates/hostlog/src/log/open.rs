@@ -219,7 +219,7 @@ fn settle(
     let mut next_slot = 0;
     let mut highest = shelf.checkpoint.highest;
     for slot in &shelf.slots {
-        highest = highest.max(slot.header.map_or(0, |header| header.number));
+        highest = highest.max(slot.header.map_or(0, |header| header.used.number));
         let number = slot.name.trim_end_matches(".seg").rsplit('/').next();
         let number: Option<u32> = number.and_then(|number| number.parse().ok());
         next_slot = next_slot.max(number.map_or(0, |number| number + 1));
@@ -242,10 +242,10 @@ fn settle(
         let Some(segment) = segments[walked.link.slot].take() else {
             continue;
         };
-        segment.number.store(walked.link.number, std::sync::atomic::Ordering::Release);
+        segment.number.store(walked.link.used.number, std::sync::atomic::Ordering::Release);
         live.push_back(Live {
             segment,
-            number: walked.link.number,
+            used: walked.link.used,
             first: walked.first,
             last: walked.last,
             dirty: false,
@@ -256,8 +256,8 @@ fn settle(
         durable: found.last,
         drained: found.drained,
         used: found.used,
-        first: live.front().map_or(0, |live| live.number),
-        last: live.back().map_or(0, |live| live.number),
+        first: live.front().map_or(0, |live| live.used.number),
+        last: live.back().map_or(0, |live| live.used.number),
         highest,
         closed: false,
         ..shelf.checkpoint
@@ -318,7 +318,7 @@ fn assemble(
     next_slot: u32,
 ) -> Log {
     let readable: BTreeMap<u32, Arc<Segment>> =
-        state.live.iter().map(|live| (live.number, live.segment.clone())).collect();
+        state.live.iter().map(|live| (live.used.number, live.segment.clone())).collect();
     Log {
         place: media.place(),
         media,

@@ -6,12 +6,9 @@ use std::sync::{Arc, PoisonError};
 
 use super::{Log, Segment, State};
 use crate::error::{Error, Result};
-use crate::format::{Checkpoint, SegmentHeader};
+use crate::format::{Checkpoint, SegmentHeader, Use};
 use crate::ids::Sequence;
 use crate::names;
-
-/// How much is written at once when a segment is filled with zeros.
-const ZEROS_BYTES: u64 = 1 << 20;
 
 impl Log {
     fn segments_max(&self) -> u64 {
@@ -45,7 +42,7 @@ impl Log {
                 return Ok(false);
             }
         }
-        match self.make_ready(self.options.ready_segments) {
+        match self.make_ready(self.options.ready_segments, true) {
             Ok(()) => Ok(true),
             // There is nothing to do until something is drained.
             Err(Error::System { .. }) if self.state().disk_full => Ok(false),
@@ -53,15 +50,17 @@ impl Log {
         }
     }
 
-    /// Sees to it that at least one segment is ready, and makes one more while there are fewer than `want`.
-    pub(crate) fn make_ready(&self, want: usize) -> Result<()> {
+    /// Sees to it that at least one segment is ready, and makes one more while there are fewer than `want`. What is
+    /// limited makes no file beyond the log's size: others may have made the last one since it was decided to.
+    pub(crate) fn make_ready(&self, want: usize, limited: bool) -> Result<()> {
         let mut next_slot = self.preparing.lock().unwrap_or_else(PoisonError::into_inner);
         let found = {
             let mut state = self.state();
             if let Some(failure) = self.failure(&state) {
                 return Err(failure);
             }
-            if state.ready.len() >= want.max(1) {
+            let is_full = limited && (state.disk_full || state.files >= self.segments_max());
+            if state.ready.len() >= want.max(1) || (is_full && state.free.is_empty()) {
                 return Ok(());
             }
             state.free.pop()
@@ -74,15 +73,15 @@ impl Log {
                 (segment, true)
             }
         };
-        let number = self.number(&segment).map_err(|error| self.fail(error))?;
+        let used = self.number(&segment).map_err(|error| self.fail(error))?;
         let mut state = self.state();
         state.files += u64::from(made);
-        state.ready.push_back((segment, number));
+        state.ready.push_back((segment, used));
         self.announce(state);
         Ok(())
     }
 
-    /// A new file, full of zeros: later writes change no length and allocate no block.
+    /// A new file, full of zeros: later writes change no length and need no space.
     fn make_segment(&self, slot: u32) -> Result<Arc<Segment>> {
         let name = names::segment(slot);
         let system = |source| Error::system("making", &self.place, &name, source);
@@ -93,8 +92,7 @@ impl Log {
                 return Err(system(error));
             }
         };
-        let written = self.fill(&*file);
-        match written {
+        match file.fill(self.manifest.segment_bytes).and_then(|()| file.sync()) {
             Ok(()) => {
                 let file = Arc::from(file);
                 Ok(Arc::new(Segment { name, file, number: AtomicU32::new(0) }))
@@ -113,30 +111,19 @@ impl Log {
         }
     }
 
-    fn fill(&self, file: &dyn crate::media::MediaFile) -> io::Result<()> {
-        let len = self.manifest.segment_bytes;
-        let zeros = vec![0; ZEROS_BYTES.min(len) as usize];
-        let mut at = 0;
-        while at < len {
-            let piece = ZEROS_BYTES.min(len - at);
-            file.write_at(&[IoSlice::new(&zeros[..piece as usize])], at)?;
-            at += piece;
-        }
-        file.sync()
-    }
-
     /// Gives a segment its number, durably: before any record is written with it, and so that it follows
     /// the one that got its number before.
-    fn number(&self, segment: &Segment) -> Result<u32> {
+    fn number(&self, segment: &Segment) -> Result<Use> {
         let mut checkpoint = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
         let Checkpoint { highest, last, first, .. } = checkpoint.value;
         let error = |source| Error::system("writing", &self.place, &segment.name, source);
         let number = highest.checked_add(1).ok_or_else(|| {
             error(io::Error::other("the log has used all numbers that segments can have"))
         })?;
+        let used = Use { number, salt: random().map_err(error)? };
         let header = SegmentHeader {
             log: self.manifest.log,
-            number,
+            used,
             previous: last,
             segment_bytes: self.manifest.segment_bytes,
         };
@@ -147,7 +134,7 @@ impl Log {
         checkpoint
             .write_synced(value)
             .map_err(|e| Error::system("writing", &self.place, names::CHECKPOINT, e))?;
-        Ok(number)
+        Ok(used)
     }
 
     /// Changes the checkpoint, durably.
@@ -164,23 +151,23 @@ impl Log {
 
     /// Takes a ready segment for the tail. The caller knows that there is one.
     pub(crate) fn begin_segment(&self, state: &mut State) -> bool {
-        let Some((segment, number)) = state.ready.pop_front() else {
+        let Some((segment, used)) = state.ready.pop_front() else {
             return false;
         };
-        segment.number.store(number, Ordering::Release);
+        segment.number.store(used.number, Ordering::Release);
         self.readable
             .write()
             .unwrap_or_else(PoisonError::into_inner)
-            .insert(number, segment.clone());
+            .insert(used.number, segment.clone());
         state.live.push_back(super::Live {
             segment: segment.clone(),
-            number,
+            used,
             first: state.next,
             last: state.next,
             dirty: true,
         });
         let offset = crate::format::SEGMENT_HEADER_BYTES;
-        state.tail = Some(super::Tail { segment, number, offset });
+        state.tail = Some(super::Tail { segment, used, offset });
         true
     }
 
@@ -191,16 +178,16 @@ impl Log {
         let (first, drained, given) = {
             let mut state = self.state();
             let drained = state.drained;
-            let tail = state.tail.as_ref().map(|tail| tail.number);
+            let tail = state.tail.as_ref().map(|tail| tail.used.number);
             let mut given = Vec::new();
             while let Some(front) = state.live.front() {
                 // The last one stays, so that the log's order has a beginning.
-                if state.live.len() < 2 || front.last > drained || Some(front.number) == tail {
+                if state.live.len() < 2 || front.last > drained || Some(front.used.number) == tail {
                     break;
                 }
                 given.extend(state.live.pop_front());
             }
-            (state.live.front().map(|live| live.number), drained, given)
+            (state.live.front().map(|live| live.used.number), drained, given)
         };
         self.update_checkpoint(|checkpoint| {
             checkpoint.drained = drained;
@@ -210,7 +197,7 @@ impl Log {
         for live in &given {
             // Who reads it at this moment looks at the number afterwards.
             live.segment.number.store(0, Ordering::Release);
-            readable.remove(&live.number);
+            readable.remove(&live.used.number);
         }
         drop(readable);
         let mut state = self.state();
@@ -220,6 +207,13 @@ impl Log {
         self.announce(state);
         Ok(())
     }
+}
+
+/// What nobody can have foreseen.
+fn random() -> io::Result<u32> {
+    let mut bytes = [0; 4];
+    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
+    Ok(u32::from_le_bytes(bytes))
 }
 
 fn is_no_space(error: &io::Error) -> bool {

@@ -141,8 +141,32 @@ impl MediaFile for DirectoryFile {
         Ok(())
     }
 
+    fn fill(&self, len: u64) -> io::Result<()> {
+        // Zeros that are written take as long as the data itself, and the first writers would wait for them.
+        let flags = rustix::fs::FallocateFlags::empty();
+        loop {
+            return match rustix::fs::fallocate(&self.file, flags, 0, len) {
+                Err(rustix::io::Errno::INTR) => continue,
+                Err(rustix::io::Errno::OPNOTSUPP | rustix::io::Errno::NOSYS) => {
+                    super::fill_by_writing(self, len)
+                }
+                done => Ok(done?),
+            };
+        }
+    }
+
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<()> {
         self.file.read_exact_at(buffer, offset)
+    }
+
+    fn data_from(&self, offset: u64) -> io::Result<Option<u64>> {
+        match rustix::fs::seek(&self.file, rustix::fs::SeekFrom::Data(offset)) {
+            Ok(found) => Ok(Some(found)),
+            Err(rustix::io::Errno::NXIO) => Ok(None),
+            // Where holes cannot be told, everything may be data.
+            Err(rustix::io::Errno::INVAL) => Ok(Some(offset)),
+            Err(errno) => Err(errno.into()),
+        }
     }
 
     fn size(&self) -> io::Result<u64> {

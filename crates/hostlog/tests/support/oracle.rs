@@ -63,6 +63,12 @@ impl Oracle {
         });
     }
 
+    pub(crate) fn abort(&mut self, file: FileId) {
+        self.mark(Mark::Void, |entry| {
+            !entry.namespace && entry.member.is_none() && entry.file == file
+        });
+    }
+
     pub(crate) fn prepare(&mut self, member: Member) {
         for entry in &mut self.entries {
             if entry.era == self.era && reached(entry, member) {

@@ -174,8 +174,6 @@ impl Front {
     pub(super) fn release(&self, opening: u64) {
         if let Some(file) = self.files.remove(opening) {
             let number = file.number;
-            // Who closed it has been told at the flush before.
-            let _ = file.open().finish();
             drop(file);
             self.nodes.closed(number);
         }

@@ -173,9 +173,7 @@ unsafe extern "C-unwind" fn execveat<H: Named>(
 unsafe extern "C-unwind" fn exit<H: Named>(status: c_int) {
     prepare(|| {
         if ops::owns_the_table() {
-            ops::settle_all();
-            crate::ops::descriptor::finish_all();
-            crate::ops::descriptor::unlock_everything();
+            ops::before_exit();
         }
     });
     // SAFETY: the program's own argument.

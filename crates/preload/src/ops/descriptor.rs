@@ -31,17 +31,6 @@ pub(crate) fn close(fd: c_int) -> Result<(), Errno> {
     written_back.and(closed)
 }
 
-/// exit(2) closes all descriptors. What becomes of files that are stored when they are closed is waited for; nobody is there
-/// to be told.
-pub(crate) fn finish_all() {
-    if !table::any() {
-        return;
-    }
-    for (_, description) in table::all() {
-        description.finish();
-    }
-}
-
 /// dup(2), dup3(2), F_DUPFD: after the kernel made `new` a copy of `old`.
 pub(crate) fn duplicated(old: c_int, new: c_int) {
     if process::owns_the_table() {

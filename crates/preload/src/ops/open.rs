@@ -65,6 +65,9 @@ pub(crate) fn open(place: &Place, flags: c_int, mode: u32) -> Result<c_int, Errn
         // A child of vfork or posix_spawn lives in its parent's memory: the descriptor is its own,
         // the table is not. The image that it becomes finds the file by the descriptor.
         if let Content::File(file) = &content {
+            if file.close_counts() {
+                state.hold();
+            }
             file.close().map_err(|error| error.to_errno())?;
         }
         return Ok(fd);

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use p9::Errno;
 
-use crate::ops::{memory, namespace};
+use crate::ops::{descriptor, memory, namespace};
 use crate::remote::Opened;
 use crate::{context, description, own, table};
 
@@ -84,6 +84,16 @@ pub(crate) fn settle_all() {
     }
 }
 
+/// Before the end of the process: what it has open is closed, as the kernel closes descriptors. Who is killed
+/// does not come by here, and that is how a service can tell one from the other.
+pub(crate) fn before_exit() {
+    settle_all();
+    descriptor::unlock_everything();
+    for remote in context::context().remotes() {
+        remote.finish();
+    }
+}
+
 /// Before fork(2) and its kin: the child inherits the open files, so from now on both hold them.
 pub(crate) fn before_fork() {
     if !table::any() {
@@ -117,6 +127,10 @@ pub(crate) fn before_exec() {
     if owns_the_table() {
         for (_, description) in table::all() {
             description.share();
+        }
+        // The openings of this image end with it, and nobody closes them.
+        for remote in context::context().remotes() {
+            remote.sync();
         }
     }
 }

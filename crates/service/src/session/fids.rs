@@ -57,6 +57,24 @@ impl Entry {
         Self { node: Arc::clone(&self.node), root: self.root, state, blocks: self.blocks }
     }
 
+    /// Closes what is open, which has no fid any more.
+    ///
+    /// # Errors
+    /// As close(2).
+    pub(crate) fn close(&self) -> Outcome {
+        match &self.state {
+            State::Open(opened) => Ok(opened.node.close()?),
+            State::Walked | State::XattrRead(_) | State::XattrWrite(_) => Ok(()),
+        }
+    }
+
+    /// What is open was not closed, and has no fid any more.
+    pub(crate) fn lose(&self) {
+        if let State::Open(opened) = &self.state {
+            opened.node.lost();
+        }
+    }
+
     /// The open file.
     ///
     /// # Errors
@@ -183,9 +201,10 @@ impl Fids {
         self.table().remove(&fid).ok_or_else(|| Errno::EBADF.into())
     }
 
-    /// Forgets all. Files are closed outside the lock, because that may take time.
+    /// Forgets all, closing none. It is done outside the lock, because it may take time.
     pub(crate) fn clear(&self) {
         let gone = std::mem::take(&mut *self.table());
+        gone.values().for_each(|entry| entry.lose());
         drop(gone);
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use p9::{
-    Data, DirEntry, Errno, Fid, OpenFlags, QidType, Reply, Request, SetattrMask, UNLINK_DIRECTORY,
+    Data, Dialect, DirEntry, Errno, Fid, GetattrMask, OpenFlags, QidType, Reply, Request,
+    SetattrMask, UNLINK_DIRECTORY,
 };
 use store::LockRange;
 
@@ -36,12 +37,15 @@ impl Session {
             }
             Request::Getattr { fid, .. } => {
                 let entry = self.fids.get(*fid)?;
-                let attributes = match &entry.state {
+                let mut attributes = match &entry.state {
                     State::Open(opened) => opened.node.attributes()?,
                     State::Walked | State::XattrRead(_) | State::XattrWrite(_) => {
                         entry.file()?.attributes()?
                     }
                 };
+                if self.terms().map(|terms| terms.dialect) != Some(Dialect::Sluice) {
+                    attributes.valid -= GetattrMask::CLOSE_COUNTS;
+                }
                 reply(out, &Reply::Getattr { attributes })
             }
             Request::Setattr { fid, set } => {

@@ -45,14 +45,16 @@ impl Session {
             }
             Request::Clunk { fid } => {
                 let entry = self.fids.remove(*fid)?;
+                let closed = entry.close();
                 match &entry.state {
                     State::XattrWrite(value) => value.finish(&*entry.node)?,
                     State::Open(opened) if opened.remove_on_clunk => {
                         remove_by_node(&*entry.node)?;
                     }
-                    State::Open(opened) => opened.node.finish()?,
-                    State::Walked | State::XattrRead(_) => {}
+                    State::Walked | State::Open(_) | State::XattrRead(_) => {}
                 }
+                // The fid is gone even if closing has failed (clunk(5)).
+                closed?;
                 out.reply(&Reply::Clunk {});
                 Ok(())
             }
@@ -96,6 +98,13 @@ impl Session {
             }
         } else {
             self.fids.check_free(new_fid)?;
+        }
+        // To walk an open fid to itself says in Sluice's dialect that its opening is over and was not closed: so a relay
+        // tells of a client that it has lost.
+        let is_told_apart = self.terms().map(|terms| terms.dialect) == Some(Dialect::Sluice);
+        if new_fid == fid && names.is_empty() && is_told_apart && entry.opened().is_ok() {
+            self.fids.replace(fid, &entry, Entry::walked(Arc::clone(node), entry.root))?;
+            entry.lose();
         }
         // Also with no names at all the store makes a node of its own: what one fid opens must not
         // stay open through another.

@@ -275,6 +275,15 @@ impl OpenNode for FaultNode {
         Ok(())
     }
 
+    fn close(&self) -> Result<()> {
+        self.note("close");
+        if self.name == "unsafe" { fail(Errno::ENOSPC) } else { Ok(()) }
+    }
+
+    fn lost(&self) {
+        self.note("lose");
+    }
+
     fn lock(&self, _owner: &LockOwner, _range: LockRange) -> Result<bool> {
         Ok(true)
     }

@@ -90,15 +90,15 @@ impl OpenNode for RelayFile {
         self.handle().sync(data_only).map_err(refused("fsync"))
     }
 
-    fn is_stored_at_close(&self) -> bool {
-        self.handle.is_stored_at_close()
-    }
-
-    fn finish(&self) -> Result<()> {
-        if !self.is_stored_at_close() {
+    fn close(&self) -> Result<()> {
+        if !self.flags.writes() {
             return Ok(());
         }
-        self.handle().finish().map_err(refused("close"))
+        self.handle.finish().map_err(refused("close"))
+    }
+
+    fn lost(&self) {
+        self.handle.abandon();
     }
 
     fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool> {
