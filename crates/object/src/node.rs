@@ -44,11 +44,17 @@ impl ObjectNode {
 
     /// What is there now.
     fn now(&self, operation: &'static str) -> Result<Found> {
+        self.now_or_listed(operation, false)
+    }
+
+    /// The same; with `may_be_listed`, as a listing has just said it.
+    fn now_or_listed(&self, operation: &'static str, may_be_listed: bool) -> Result<Found> {
         {
             let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
             // What is being written changes here and not there; directories are what they are.
             let is_fresh = match &seen.found {
-                Found::Directory => true,
+                // A web server does not say what is a directory: it was taken for one on the way to something.
+                Found::Directory => self.tree.bucket().lists() || self.key == self.tree.root,
                 Found::Pending(writing) => {
                     self.tree.writing(&self.key).is_some_and(|now| Arc::ptr_eq(&now, writing))
                 }
@@ -60,6 +66,10 @@ impl ObjectNode {
             if is_fresh {
                 return Ok(seen.found.clone());
             }
+        }
+        let listed = may_be_listed.then(|| self.tree.listed(&self.key)).flatten();
+        if let Some(meta) = listed.filter(|_| self.tree.writing(&self.key).is_none()) {
+            return Ok(Found::File(meta));
         }
         let found = self.tree.look(operation, &self.key, false)?;
         let found = found.ok_or_else(|| missing(operation))?;
@@ -203,7 +213,10 @@ impl Node for ObjectNode {
             let node = Self::new(&self.tree, self.key.clone(), seen.found.clone(), seen.when);
             return Ok(Walk { qids: Vec::new(), end: Some(Arc::new(node)) });
         }
-        self.directory("walk")?;
+        let web = !self.tree.bucket().lists();
+        if !web {
+            self.directory("walk")?;
+        }
         if names[1..].contains(&&b".."[..]) {
             return self.walk_step_by_step(names);
         }
@@ -228,7 +241,6 @@ impl Node for ObjectNode {
         }
         // If the last is there, so are the directories above it: one question instead of one for each.
         let directory = |key: &String| self.tree.qid(key, &Found::Directory);
-        let web = !self.tree.bucket().lists();
         for reached in (1..=keys.len()).rev() {
             let key = &keys[reached - 1];
             let is_whole = reached == names.len();
@@ -236,12 +248,14 @@ impl Node for ObjectNode {
             let found = if went_up || (web && !is_whole) {
                 Some(Found::Directory)
             } else {
-                self.tree.look("walk", key, true)?
+                // Of a web server's, more may follow: whether it is there is asked when it is used.
+                self.tree.look("walk", key, true)?.or(web.then_some(Found::Directory))
             };
             let Some(found) = found else { continue };
             let mut qids: Vec<Qid> = keys[..reached - 1].iter().map(directory).collect();
             qids.push(self.tree.qid(key, &found));
-            let when = self.tree.writing(key).is_none().then(Instant::now);
+            let is_certain = self.tree.writing(key).is_none() && self.tree.listed(key).is_none();
+            let when = is_certain.then(Instant::now);
             let end = Self::new(&self.tree, key.clone(), found, when);
             let end = is_whole.then(|| Arc::new(end) as Arc<dyn Node>);
             return Ok(Walk { qids, end });
@@ -253,7 +267,7 @@ impl Node for ObjectNode {
         if self.key == self.tree.root {
             self.tree.see_root()?;
         }
-        let found = self.now("stat")?;
+        let found = self.now_or_listed("stat", true)?;
         Ok(self.tree.attributes(&self.key, &found))
     }
 

@@ -108,6 +108,8 @@ fn planned(
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::single_range_in_vec_init, reason = "plans are lists of ranges")]
+
     use super::*;
 
     fn plan(wanted: Vec<Range<u64>>) -> Vec<Range<u64>> {

@@ -150,7 +150,8 @@ impl Tree {
         Ok(listed)
     }
 
-    fn listed(&self, key: &str) -> Option<Meta> {
+    /// What a listing said of an object lately.
+    pub(crate) fn listed(&self, key: &str) -> Option<Meta> {
         let listed = guard(&self.listed);
         let (when, meta) = listed.get(key)?;
         (when.elapsed() < LISTED_FOR).then(|| meta.clone())

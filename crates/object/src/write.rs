@@ -212,10 +212,8 @@ impl Writing {
         if state.upload.is_none() {
             let whole = Bytes::copy_from_slice(state.window.whole());
             let put = self.bucket.put("write", &self.key, whole);
-            if let Err(error) = put {
-                // It is still all here: who repeats it may have better luck, and who does not has been told.
-                return Err(error);
-            }
+            // Should it fail it is still all here: who repeats it may have better luck, and who does not has been told.
+            put?;
             state.stage = Stage::Stored;
             return Ok(());
         }

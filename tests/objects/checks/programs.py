@@ -103,17 +103,17 @@ def errors_at_the_end_are_errors_of_close(scene):
     said = scene.sluice_run("bash", "-c", "echo x > s3://bucket/file", expect=None)
     want(said.returncode != 0, "a write that cannot be is no success")
     script = """
-import os, sys
+import os, signal, sys
 fd = os.open(sys.argv[1], os.O_WRONLY | os.O_CREAT)
 os.write(fd, b"x")
-os.rename(sys.argv[2] + "/bucket", sys.argv[2] + "/gone")
+os.kill(int(sys.argv[2]), signal.SIGKILL)
 try:
     os.close(fd)
 except OSError as error:
     print("close:", error.strerror)
 """
     scene.environment["AWS_SECRET_ACCESS_KEY"] = "secret-of-the-example"
-    said = scene.sluice_run(PYTHON, "-c", script, "s3://bucket/file", scene.buckets).stdout
+    said = scene.sluice_run(PYTHON, "-c", script, "s3://bucket/file", str(scene.server.pid)).stdout
     want(said.startswith(b"close:"), said)
 
 

@@ -1,4 +1,5 @@
-//! An S3 server on loopback whose answers can be spoilt.
+//! An S3 server on loopback whose answers can be spoilt. Not every test uses all of it.
+#![allow(dead_code)]
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
