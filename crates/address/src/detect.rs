@@ -54,7 +54,16 @@ pub(crate) fn begins_uri(word: &[u8], after: Option<&u8>) -> bool {
 /// True if the word before the colon claims to be ours.
 pub(crate) fn is_scheme(word: &[u8]) -> bool {
     let transport = word.strip_prefix(b"scdc").or_else(|| word.strip_prefix(b"sluice"));
-    word == b"s3" || transport.is_some_and(|rest| rest.is_empty() || rest[0] == b'+')
+    matches!(word, b"s3" | b"gs" | b"az")
+        || transport.is_some_and(|rest| rest.is_empty() || rest[0] == b'+')
+}
+
+/// True if `text` is the URI of a file of a web server.
+///
+/// It is no URI of ours in a path that a program opens: many programs (git, curl, R) look whether a file of that name exists
+/// before they fetch it themselves.
+pub(crate) fn begins_web_uri(text: &[u8]) -> bool {
+    text.starts_with(b"https://") || text.starts_with(b"http://")
 }
 
 #[cfg(test)]
@@ -88,6 +97,8 @@ mod tests {
         assert_eq!(start("scdc:///a"), Some(0));
         assert_eq!(start("sluice+uds:/a"), Some(0));
         assert_eq!(start("s3://bucket/key"), Some(0));
+        assert_eq!(start("/home/me/gs:/bucket/key"), Some(9));
+        assert_eq!(start("https://host/file"), None, "programs fetch such names themselves");
         assert_eq!(start("/home/me/scdc:"), Some(9));
         assert_eq!(start("/home/me/scdc+tcp:/host/x"), Some(9));
         assert_eq!(start("./scdc+tcp://host/x"), Some(2));

@@ -134,7 +134,7 @@ impl std::error::Error for ConfigErrors {}
 pub enum UriFault {
     /// It does not begin with a scheme of ours.
     #[error(
-        "not a Sluice URI; one begins with scdc:, scdc+uds:, scdc+tcp:, scdc+mpi:, scdc+ssh: or s3: and a slash"
+        "not a Sluice URI; one begins with scdc:, scdc+uds:, scdc+tcp:, scdc+mpi:, scdc+ssh:, s3:, gs: or az: and a slash"
     )]
     NotAUri,
     /// The transport after `+` is unknown.

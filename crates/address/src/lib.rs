@@ -37,4 +37,4 @@ pub use routes::{Hit, Resolved, Route, Routes};
 pub use settings::{ClientOptions, Settings};
 pub use size::parse_size_bytes;
 pub use stores::{StorePlace, StoreSpec};
-pub use uri::{DEFAULT_TCP_PORT, Endpoint, SocketName, Uri};
+pub use uri::{DEFAULT_TCP_PORT, Endpoint, ObjectKind, SocketName, Uri};

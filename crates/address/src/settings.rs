@@ -5,6 +5,7 @@
 //! route=/far scdc+tcp://host/base
 //! store=data rw /srv/data
 //! detour=scdc+tcp://host/base scdc+uds://%2Ftmp%2Fs.sock/log
+//! objects=scdc+uds://%2Ftmp%2Fobjects.sock
 //! msize_bytes=1048576
 //! ```
 //!
@@ -12,7 +13,10 @@
 
 use crate::error::{SettingsFault, lossy};
 use crate::escape;
-use crate::{AddressError, Detour, Route, Routes, StorePlace, StoreSpec, Uri};
+use crate::{
+    AddressError, Detour, Endpoint, ObjectKind, RemotePath, Route, Routes, StorePlace, StoreSpec,
+    Uri,
+};
 
 const FIRST_LINE: &str = "sluice-settings 1";
 
@@ -55,6 +59,8 @@ pub struct Settings {
     pub stores: Vec<StoreSpec>,
     /// Addresses that are reached over other services; the first that fits counts.
     pub detours: Vec<Detour>,
+    /// The service over which buckets are reached: there, `s3://BUCKET/key` is `s3/BUCKET/key`.
+    pub objects: Option<Uri>,
     /// How the client behaves.
     pub client: ClientOptions,
 }
@@ -89,6 +95,10 @@ impl Settings {
             field(&mut out, &detour.from.to_bytes());
             out.push(b' ');
             field(&mut out, &detour.over.to_bytes());
+        }
+        if let Some(objects) = &self.objects {
+            out.extend_from_slice(b"\nobjects=");
+            field(&mut out, &objects.to_bytes());
         }
         let ClientOptions { read_ahead_bytes, write_behind_bytes, msize_bytes, reconnect_seconds } =
             self.client;
@@ -126,11 +136,31 @@ impl Settings {
 
     /// Where an address leads by the detours.
     pub fn lead(&self, uri: Uri) -> Uri {
-        self.detours.iter().find_map(|detour| detour.lead(&uri)).unwrap_or(uri)
+        let led = self.detours.iter().find_map(|detour| detour.lead(&uri)).unwrap_or(uri);
+        match (&led.endpoint, &self.objects) {
+            (Endpoint::Object { kind, bucket }, Some(objects)) => {
+                let bucket = objects.join(kind.scheme().as_bytes()).join(bucket.as_bytes());
+                bucket.join(led.path.as_bytes())
+            }
+            _ => led,
+        }
+    }
+
+    /// The bucket's address of what [`Settings::lead`] has led to the service for buckets.
+    fn lead_back_to_bucket(&self, uri: &Uri) -> Option<Uri> {
+        let objects = self.objects.as_ref().filter(|objects| objects.endpoint == uri.endpoint)?;
+        let rest = uri.path.strip_prefix(&objects.path)?;
+        let mut names = rest.splitn(3, |byte| *byte == b'/');
+        let kind = ObjectKind::of_scheme(names.next()?)?;
+        let bucket = String::from_utf8(names.next()?.to_vec()).ok()?;
+        let path = RemotePath::new(names.next().unwrap_or_default());
+        Some(Uri { endpoint: Endpoint::Object { kind, bucket }, path })
     }
 
     /// The path under which the program knows `uri`: with the detour undone, and below a mapped prefix if one leads there.
     pub fn path_of(&self, uri: &Uri) -> Vec<u8> {
+        let bucket = self.lead_back_to_bucket(uri);
+        let uri = bucket.as_ref().unwrap_or(uri);
         let known = self.detours.iter().find_map(|detour| detour.lead_back(uri));
         self.routes.path_of(known.as_ref().unwrap_or(uri))
     }
@@ -166,6 +196,7 @@ impl Settings {
                 let over = Uri::parse(&over).map_err(address)?;
                 self.detours.push(Detour { from, over });
             }
+            b"objects" => self.objects = Some(Uri::parse(&field()?).map_err(address)?),
             b"read_ahead_bytes" => self.client.read_ahead_bytes = number(&field()?)?,
             b"write_behind_bytes" => self.client.write_behind_bytes = number(&field()?)?,
             b"msize_bytes" => self.client.msize_bytes = number(&field()?)?,
@@ -201,6 +232,7 @@ mod tests {
                 from: "scdc+tcp://h/a b".parse().unwrap(),
                 over: "scdc+uds://%2Fs/log".parse().unwrap(),
             }],
+            objects: Some("scdc+uds://%2Fs%2Fo".parse().unwrap()),
             client: ClientOptions {
                 msize_bytes: 65536,
                 reconnect_seconds: 0,
@@ -210,6 +242,22 @@ mod tests {
         let value = settings.to_env();
         assert!(value.is_ascii());
         assert_eq!(Settings::from_env(value.as_bytes()), Ok(settings));
+    }
+
+    #[test]
+    fn buckets_are_led_to_their_service_and_known_by_their_addresses() {
+        let uri = |text: &str| text.parse::<Uri>().unwrap();
+        let settings = Settings {
+            routes: Routes::new([Route::parse(b"/far=s3://b/base").unwrap()]).unwrap(),
+            objects: Some(uri("scdc+uds:///run/o.sock")),
+            ..Settings::default()
+        };
+        let led = settings.lead(uri("gs://b/a b/c"));
+        assert_eq!(led, uri("scdc+uds:///run/o.sock/gs/b/a b/c"));
+        assert_eq!(settings.path_of(&led), b"gs://b/a b/c");
+        assert_eq!(settings.path_of(&settings.lead(uri("s3://b/base/x"))), b"/far/x");
+        assert_eq!(settings.lead(uri("s3://b")), uri("scdc+uds:///run/o.sock/s3/b"));
+        assert_eq!(settings.lead(uri("scdc:///s3/b")), uri("scdc:///s3/b"));
     }
 
     #[test]

@@ -44,7 +44,9 @@ impl StorePlace {
         match text {
             b"" => Ok(None),
             b"mem:" => Ok(Some(Self::Mem)),
-            _ if detect(text).is_some_and(|found| found.start == 0) => {
+            _ if detect(text).is_some_and(|found| found.start == 0)
+                || crate::detect::begins_web_uri(text) =>
+            {
                 Uri::parse(text).map(|uri| Some(Self::Relay(uri)))
             }
             _ => {

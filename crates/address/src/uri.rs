@@ -6,7 +6,8 @@
 //! scdc+tcp://HOST[:PORT]/base/path        a TCP service
 //! scdc+mpi://NAME/base/path               a service on a rank of the same MPI job, by its name or its rank
 //! scdc+ssh://[USER@]HOST[:PORT]/base/path a service started through ssh
-//! s3://BUCKET/key                         an object store
+//! s3://BUCKET/key                         a bucket of an object store; gs://BUCKET, az://CONTAINER
+//! https://HOST[:PORT]/path                files of a web server; only where an address is meant, see [`detect`](crate::detect())
 //! ```
 //!
 //! `sluice` may stand for `scdc`. Programs that fold slashes turn `://` into `:/`; that is understood. Only the
@@ -55,11 +56,54 @@ pub enum Endpoint {
         /// Port, if given.
         port: Option<u16>,
     },
-    /// A bucket of an object store.
-    S3 {
-        /// Its name.
+    /// A bucket of an object store, or a web server.
+    Object {
+        /// What is spoken there.
+        kind: ObjectKind,
+        /// The bucket's name; of a web server the host, with the port where one is given.
         bucket: String,
     },
+}
+
+/// What is spoken with an object store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ObjectKind {
+    /// Amazon's S3 and what is compatible with it.
+    S3,
+    /// Google Cloud Storage.
+    Gcs,
+    /// Azure Blob Storage.
+    Azure,
+    /// A web server, by TLS.
+    Https,
+    /// A web server, without.
+    Http,
+}
+
+impl ObjectKind {
+    /// All there are.
+    pub const ALL: [Self; 5] = [Self::S3, Self::Gcs, Self::Azure, Self::Https, Self::Http];
+
+    /// The scheme of its URIs.
+    pub const fn scheme(self) -> &'static str {
+        match self {
+            Self::S3 => "s3",
+            Self::Gcs => "gs",
+            Self::Azure => "az",
+            Self::Https => "https",
+            Self::Http => "http",
+        }
+    }
+
+    /// The kind whose URIs have that scheme.
+    pub fn of_scheme(scheme: &[u8]) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.scheme().as_bytes() == scheme)
+    }
+
+    /// Whether it is a web server.
+    pub const fn is_web(self) -> bool {
+        matches!(self, Self::Https | Self::Http)
+    }
 }
 
 /// How a URI names a Unix socket.
@@ -106,7 +150,9 @@ impl Uri {
         let fail = |at, fault| AddressError::uri(text, at, fault);
         let colon = memchr::memchr(b':', text).ok_or_else(|| fail(0, UriFault::NotAUri))?;
         let scheme = &text[..colon];
-        if !crate::detect::begins_uri(scheme, text.get(colon + 1)) {
+        if !crate::detect::begins_uri(scheme, text.get(colon + 1))
+            && !crate::detect::begins_web_uri(text)
+        {
             return Err(fail(0, UriFault::NotAUri));
         }
         if let Some(nul) = memchr::memchr(0, text) {
@@ -177,7 +223,7 @@ impl Endpoint {
                     out.extend_from_slice(format!(":{port}").as_bytes());
                 }
             }
-            Self::S3 { bucket } => out.extend_from_slice(bucket.as_bytes()),
+            Self::Object { bucket, .. } => out.extend_from_slice(bucket.as_bytes()),
         }
         out
     }
@@ -190,7 +236,7 @@ impl Endpoint {
             Self::Tcp { .. } => "scdc+tcp",
             Self::Mpi { .. } => "scdc+mpi",
             Self::Ssh { .. } => "scdc+ssh",
-            Self::S3 { .. } => "s3",
+            Self::Object { kind, .. } => kind.scheme(),
         }
     }
 
@@ -242,7 +288,7 @@ impl Endpoint {
         match uri.endpoint {
             _ if !uri.path.is_root() => Err(fail(UriFault::PathAfterEndpoint)),
             Self::Unix(_) | Self::Tcp { .. } | Self::Mpi { .. } => Ok(uri.endpoint),
-            other @ (Self::Direct | Self::Ssh { .. } | Self::S3 { .. }) => {
+            other @ (Self::Direct | Self::Ssh { .. } | Self::Object { .. }) => {
                 Err(fail(UriFault::CannotListen { transport: other.scheme() }))
             }
         }

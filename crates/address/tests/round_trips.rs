@@ -2,8 +2,8 @@
 
 use address::config::Config;
 use address::{
-    Endpoint, RemotePath, Resolved, Route, Routes, Settings, SocketName, StorePlace, StoreSpec,
-    Uri, clean_absolute, detect,
+    Endpoint, ObjectKind, RemotePath, Resolved, Route, Routes, Settings, SocketName, StorePlace,
+    StoreSpec, Uri, clean_absolute, detect,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -40,7 +40,8 @@ fn endpoint() -> impl Strategy<Value = Endpoint> {
         "\\PC{1,8}".prop_map(|service| Endpoint::Mpi { service }),
         (proptest::option::of("[a-z][a-z0-9-]{0,5}"), host(), proptest::option::of(1..=65535u16))
             .prop_map(|(user, host, port)| Endpoint::Ssh { user, host, port }),
-        "[a-z0-9][a-z0-9.-]{0,7}".prop_map(|bucket| Endpoint::S3 { bucket }),
+        "[a-z0-9][a-z0-9.-]{0,7}"
+            .prop_map(|bucket| Endpoint::Object { kind: ObjectKind::S3, bucket }),
     ]
 }
 

@@ -103,6 +103,8 @@ pub(crate) enum Command {
     Layout(layout::Layout),
     #[command(subcommand)]
     Log(log::Log),
+    #[command(hide = true)]
+    ObjectsAgent(ObjectsAgent),
     Doctor(Doctor),
     Completions(Completions),
     Man(Man),
@@ -157,10 +159,21 @@ pub(crate) struct Run {
     pub(crate) layout: Vec<OsString>,
     #[command(flatten)]
     pub(crate) log: log::Through,
+    /// Reach buckets (s3://, gs://, az://) whatever the arguments say: PROGRAM makes up their addresses itself. Needed
+    /// only where neither an argument nor a mapped prefix names one
+    #[arg(long)]
+    pub(crate) objects: bool,
     /// The program and its arguments; options behind its name are its own
     #[arg(required = true, trailing_var_arg = true, value_name = "PROGRAM",
           value_hint = ValueHint::CommandWithArguments)]
     pub(crate) program: Vec<OsString>,
+}
+
+/// The process that speaks with object stores; `sluice run` starts it
+#[derive(Debug, Args)]
+pub(crate) struct ObjectsAgent {
+    /// Where it listens
+    pub(crate) socket: PathBuf,
 }
 
 /// What `sluice run` is in an MPI job.
@@ -187,7 +200,7 @@ Examples:
   mpirun -n 1 sluice serve --listen mpi:io data=/srv : -n 4 sluice run -- ./solver scdc+mpi://io/data/in.nc
 ")]
 pub(crate) struct Serve {
-    /// A directory, memory (mem:), the views of a dataset or another service, and the name under which it is offered
+    /// A directory, memory (mem:), the views of a dataset, another service or a bucket (s3://…), and the name under which it is offered
     #[arg(value_name = "NAME=DIR|mem:|FILE.drepl|URI")]
     pub(crate) stores: Vec<OsString>,
     /// Refuse every change

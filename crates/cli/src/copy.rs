@@ -206,11 +206,11 @@ impl Copier<'_> {
                 if trouble.is_unsupported() { Ok(()) } else { Err(trouble) }
             });
             let finished = finished.and_then(|()| match meta {
-                Some(meta) => {
+                Some(meta) if !place.is_object() => {
                     place.set_times(meta.atime, meta.mtime)?;
                     place.set_mode(meta.mode & transfer::MODE_KEPT)
                 }
-                None => Ok(()),
+                Some(_) | None => Ok(()),
             });
             if let Err(trouble) = finished {
                 let error = CopyError::destination("finish the directory")(trouble);

@@ -99,7 +99,8 @@ impl InForce {
             reconnect_seconds: Some(outer.client.reconnect_seconds).filter(|_| inherited),
         };
         let client = flags.or(outer_keys).or(config.client).options();
-        let settings = Settings { routes, stores, detours: outer.detours, client };
+        let (detours, objects) = (outer.detours, outer.objects);
+        let settings = Settings { routes, stores, detours, objects, client };
         Ok(Self { settings, config, source, inherited })
     }
 }

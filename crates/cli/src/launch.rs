@@ -41,6 +41,8 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
     host::add_layouts(&mut settings, &args.layout)?;
     let host = Host::start(&mut settings)?;
     let log = crate::log::run::attach(&args.log, in_force, &mut settings)?;
+    // After the log, whose target may be a bucket. It is kept until the program has been started.
+    let _agent = crate::objects::attach(&mut settings, &args.program, args.objects)?;
     let mut command = Command::new(&path);
     command.arg0(name).args(arguments);
     environment(&mut command, &settings, &library, !args.no_patch);

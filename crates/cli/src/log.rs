@@ -15,6 +15,8 @@ pub(crate) mod run;
 mod status;
 mod target;
 
+pub(crate) use agent::{close_inherited, leave, note};
+
 use std::process::ExitCode;
 
 use anyhow::Result;

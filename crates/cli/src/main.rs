@@ -20,6 +20,7 @@ mod list;
 mod log;
 mod manual;
 mod mount;
+mod objects;
 mod place;
 mod rank;
 mod report;
@@ -74,6 +75,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Umount(args) => mount::umount(args),
         Command::Sieve(command) => sieve::sieve(command, &in_force),
         Command::Log(command) => log::log(command, &in_force),
+        Command::ObjectsAgent(args) => objects::agent(args),
         Command::Layout(command) => layout::layout(command, &places),
         Command::Doctor(args) => doctor::doctor(args, in_force()?),
         Command::Completions(args) => manual::completions(args).map(|()| ExitCode::SUCCESS),

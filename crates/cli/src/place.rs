@@ -268,6 +268,23 @@ impl Place {
         }
     }
 
+    /// Opens for writing from nothing, what has been there being replaced.
+    pub(crate) fn create_anew(&self, mode: u32) -> Outcome<Writer> {
+        match self {
+            Self::Local(path) => {
+                let file = local::create(path, mode)?;
+                file.set_len(0)?;
+                Ok(Writer::Local(file))
+            }
+            Self::Remote(remote) => Ok(Writer::Remote(Box::new(remote.create_anew(mode)?))),
+        }
+    }
+
+    /// Whether it is in a bucket, where a file appears as a whole and has no mode or times of its own.
+    pub(crate) fn is_object(&self) -> bool {
+        matches!(self, Self::Remote(remote) if remote.is_object())
+    }
+
     /// A file in this directory.
     pub(crate) fn child(&self, name: &[u8]) -> Self {
         match self {
@@ -334,6 +351,7 @@ impl Place {
     /// What went wrong here, and what to do about it.
     pub(crate) fn explain(&self, trouble: &Trouble) -> String {
         match self {
+            Self::Remote(remote) if remote.is_object() => trouble.to_string(),
             // Read-only whatever the stores are.
             Self::Remote(remote) if trouble.is_read_only() && remote.depth() <= 1 => {
                 format!(
@@ -416,6 +434,10 @@ impl Places {
         let bytes = text.as_bytes();
         if let Some(found) = detect(bytes) {
             return self.remote(&found.uri(bytes)?, bytes.to_vec());
+        }
+        // Here a web server's file is meant; in what programs open it is not (address::detect).
+        if bytes.starts_with(b"https://") || bytes.starts_with(b"http://") {
+            return self.remote(&Uri::parse(bytes)?, bytes.to_vec());
         }
         match self.in_force.settings.routes.resolve(self.cwd.as_os_str().as_bytes(), bytes) {
             Resolved::Local => Ok(Place::Local(PathBuf::from(text))),

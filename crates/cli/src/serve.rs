@@ -178,7 +178,7 @@ pub(crate) fn listen(endpoint: &Endpoint) -> Result<Listen> {
 }
 
 /// Makes the directory of this user's sockets; below /tmp somebody else may have been there first.
-fn private_directory(dir: &Path) -> Result<()> {
+pub(crate) fn private_directory(dir: &Path) -> Result<()> {
     let context = || format!("cannot make the directory of the socket, {}", dir.display());
     match std::fs::DirBuilder::new().mode(0o700).create(dir) {
         Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use address::{Settings, StorePlace, StoreSpec, Uri};
-use anyhow::{Result, bail};
+use address::{Endpoint, RemotePath, Settings, StorePlace, StoreSpec, Uri};
+use anyhow::{Context, Result, bail};
 use client::{Options, Session, SocketDial};
 use dataset::{Dataset, DatasetStore, Notice};
 use store::{Exports, Store};
@@ -29,7 +29,40 @@ pub(crate) fn exports(
 ) -> Result<Exports> {
     let options = Options::from(&settings.client);
     let files = service::FsOptions::default();
-    Ok(service::open_stores(specs, read_only, files, &options, SocketDial::new, open_dataset)?)
+    Ok(service::open_stores(
+        specs,
+        read_only,
+        files,
+        &options,
+        SocketDial::new,
+        open_dataset,
+        open_object,
+    )?)
+}
+
+/// A bucket, or a web server, as a service that is called directly.
+pub(crate) fn bucket(endpoint: &Endpoint, options: Options) -> Result<Arc<Session>> {
+    let uri = Uri { endpoint: endpoint.clone(), path: RemotePath::default() };
+    let place = object::Place::of(&uri).context("this is no bucket's address")?;
+    let store = object::ObjectStore::open(&place, b"", object_options())?;
+    let service = service::Direct::new(Arc::new(store));
+    Ok(Session::new(Box::new(client::direct(Arc::new(service))), options))
+}
+
+/// Opens what is below an address in a bucket.
+fn open_object(
+    uri: &Uri,
+) -> std::result::Result<Arc<dyn Store>, Box<dyn std::error::Error + Send + Sync>> {
+    let place = object::Place::of(uri).ok_or("this is no bucket's address")?;
+    let store = object::ObjectStore::open(&place, uri.path.as_bytes(), object_options())?;
+    Ok(Arc::new(store))
+}
+
+/// How this process uses object stores: what is wrong with them is said, as programs get a number only.
+pub(crate) fn object_options() -> object::Options {
+    let tell: object::Tell =
+        Arc::new(|text: &str| crate::report::say(format_args!("sluice: {text}")));
+    object::Options { tell: Some(tell), ..object::Options::default() }
 }
 
 /// Opens a dataset, and says what becomes of its replicas while it is served.

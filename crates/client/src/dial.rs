@@ -86,7 +86,7 @@ impl Place {
                 let socket = format!("sluice-mpi/{sockets}/{service}").into_bytes();
                 Some(Self::Job { socket, service: service.clone() })
             }
-            Endpoint::Direct | Endpoint::Ssh { .. } | Endpoint::S3 { .. } => None,
+            Endpoint::Direct | Endpoint::Ssh { .. } | Endpoint::Object { .. } => None,
         }
     }
 }

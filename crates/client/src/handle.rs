@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use p9::{
     Attributes, DirEntries, DirEntry, Errno, Fid, GetattrMask, Names, OpenFlags, Optional, Qid,
-    Reply, Request, SetAttributes, StatFs,
+    QidType, Reply, Request, SetAttributes, StatFs,
 };
 
 use crate::connection::{Connection, Ticket};
@@ -349,6 +349,13 @@ impl Handle {
     /// written behind, was answered by the layer that wrote it.
     pub fn close(self) {
         drop(self);
+    }
+
+    /// Whether what is written becomes the file only as a whole, when it is closed ([`Handle::finish`]): files of object
+    /// stores, which their service calls exclusive while they are written.
+    #[must_use]
+    pub fn is_stored_at_close(&self) -> bool {
+        self.flags.writes() && self.qid.kind.contains(QidType::EXCLUSIVE)
     }
 
     /// Closes, and waits for what the service says to that: where it keeps what was written by closes

@@ -187,7 +187,10 @@ impl Session {
             let fid = listed.get().unwrap_or(reached.fid);
             match opened_attributes(live, &reached, flags, place_only) {
                 Ok(attributes) => {
-                    let qid = if reached.path.is_empty() { attributes.qid } else { reached.qid };
+                    let mut qid =
+                        if reached.path.is_empty() { attributes.qid } else { reached.qid };
+                    // Only the opening makes it so.
+                    qid.kind |= attributes.qid.kind & QidType::EXCLUSIVE;
                     let place = listed.get().map(|_| reached.fid);
                     let path = std::mem::take(&mut reached.path);
                     let handle = Handle::new(self, live, fid, place, path, flags, qid);

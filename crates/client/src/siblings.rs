@@ -83,9 +83,12 @@ impl Registry {
     }
 
     /// Makes safe what was written to files that would count only when they are closed: this process is about to become
-    /// another program, which has the files open without having opened them. Errors are for that one to find.
+    /// another program, which has the files open without having opened them. Errors are for that one to find. What
+    /// is stored as a whole is left to it, since it could not go on with what is stored.
     pub fn sync_all(&self) {
-        for core in self.cores().iter().filter(|core| core.close_counts()) {
+        let cores = self.cores();
+        let counts = |core: &&Arc<Core>| core.close_counts() && !core.handle().is_stored_at_close();
+        for core in cores.iter().filter(counts) {
             let _ = core.handle().sync(true);
         }
     }

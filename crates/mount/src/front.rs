@@ -374,10 +374,12 @@ impl Filesystem for Front {
         lock_owner: LockOwner,
         reply: ReplyEmpty,
     ) {
-        // Every write was answered by the store; what is left are a process's locks (fcntl(2)).
+        // Every write was answered by the store, but where a file is stored as a whole this is where its program
+        // can still be told. What is left are a process's locks (fcntl(2)).
         let asker = Asker { owner: lock_owner.0, process: request.pid(), thread: request.pid() };
         let released = self.opened(fh.0).and_then(|file| self.locks.release_all(&file, asker));
-        empty(reply, released);
+        let stored = self.opened(fh.0).and_then(|file| file.store_at_close());
+        empty(reply, released.and(stored));
     }
 
     fn release(

@@ -201,7 +201,7 @@ pub(crate) fn service(stores: &[StoreSpec], options: &Options) -> Result<Arc<dyn
     let descriptors_from = (descriptors_max() / 2) as u32;
     STORES_FROM.store(descriptors_from, Ordering::Relaxed);
     let files = service::FsOptions { descriptors_from };
-    let exports = service::open_stores(stores, false, files, options, dial, no_dataset)
+    let exports = service::open_stores(stores, false, files, options, dial, no_dataset, no_object)
         .map_err(|error| errno_of(&error))?;
     Ok(Arc::new(service::Direct::new(Arc::new(exports))))
 }
@@ -212,6 +212,14 @@ fn no_dataset(
     _path: &std::path::Path,
 ) -> Result<Arc<dyn service::Store>, Box<dyn std::error::Error + Send + Sync>> {
     Err("a dataset is served by `sluice serve`, not within a program".into())
+}
+
+/// The client of an object store needs threads and an asynchronous runtime: that is no work for a guest either.
+/// `sluice run` leads such a store over the user's agent.
+fn no_object(
+    _uri: &address::Uri,
+) -> Result<Arc<dyn service::Store>, Box<dyn std::error::Error + Send + Sync>> {
+    Err("a bucket is served by an agent, not within a program".into())
 }
 
 /// Why a store cannot be opened: that the program has no descriptor left is for it to know, all else is

@@ -70,6 +70,17 @@ pub enum Error {
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// A bucket cannot be offered.
+    #[error("store `{name}`: cannot offer {uri}")]
+    Object {
+        /// The store.
+        name: String,
+        /// The bucket's address.
+        uri: String,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
     /// A relay to what is not a socket.
     #[error(
         "store `{name}`: cannot relay to {uri}; a relay leads to a scdc+uds:// or scdc+tcp:// \

@@ -49,4 +49,4 @@ pub use running::{Builder, Counters, Running, Service};
 pub use session::{Session, Verdict};
 pub use store::Store;
 pub use store::fs::FsOptions;
-pub use stores::{OpenDataset, open_stores};
+pub use stores::{OpenDataset, OpenObject, open_stores};

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use address::{StorePlace, StoreSpec};
+use address::{Endpoint, StorePlace, StoreSpec, Uri};
 use client::{Dial, Options, Session, SocketDial};
 use store::fs::{FsOptions, FsStore};
 use store::mem::MemStore;
@@ -16,9 +16,13 @@ use crate::error::{Error, Result};
 pub type OpenDataset =
     fn(&Path) -> std::result::Result<Arc<dyn Store>, Box<dyn std::error::Error + Send + Sync>>;
 
+/// What opens a bucket of an object store, or what is below a prefix of one.
+pub type OpenObject =
+    fn(&Uri) -> std::result::Result<Arc<dyn Store>, Box<dyn std::error::Error + Send + Sync>>;
+
 /// All stores under one root, read-only where their description or `read_only` says so. Directories
 /// are opened with `files`; relays talk to their service with `options`, through what `dial` makes of
-/// a place; datasets are opened by `dataset`.
+/// a place; datasets are opened by `dataset`, buckets by `object`.
 ///
 /// # Errors
 /// When a store cannot be opened, or a relay leads to what is not a plain socket.
@@ -29,10 +33,11 @@ pub fn open_stores(
     options: &Options,
     dial: fn(client::Place) -> SocketDial,
     dataset: OpenDataset,
+    object: OpenObject,
 ) -> Result<Exports> {
     let mut members = Vec::new();
     for spec in specs {
-        let store = open(spec, files, options, dial, dataset)?;
+        let store = open(spec, files, options, dial, dataset, object)?;
         let store: Arc<dyn Store> =
             if spec.read_only || read_only { Arc::new(ReadOnly::new(store)) } else { store };
         members.push((spec.name.clone(), store));
@@ -46,6 +51,7 @@ fn open(
     options: &Options,
     dial: fn(client::Place) -> SocketDial,
     dataset: OpenDataset,
+    object: OpenObject,
 ) -> Result<Arc<dyn Store>> {
     let name = || String::from_utf8_lossy(&spec.name).into_owned();
     match &spec.place {
@@ -59,6 +65,8 @@ fn open(
             source,
         }),
         StorePlace::Mem => Ok(Arc::new(MemStore::new())),
+        StorePlace::Relay(uri) if matches!(uri.endpoint, Endpoint::Object { .. }) => object(uri)
+            .map_err(|source| Error::Object { name: name(), uri: uri.to_string(), source }),
         StorePlace::Relay(uri) => {
             let Some(place) = client::Place::of(&uri.endpoint) else {
                 return Err(Error::Relay { name: name(), uri: uri.to_string() });

@@ -4,7 +4,9 @@ use std::net::Ipv6Addr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use super::{DEFAULT_TCP_PORT, Endpoint, SocketName, UriFault, distance, escape, lossy, names};
+use super::{
+    DEFAULT_TCP_PORT, Endpoint, ObjectKind, SocketName, UriFault, distance, escape, lossy, names,
+};
 
 /// A fault and the byte at which it was found.
 type Located = (usize, UriFault);
@@ -26,10 +28,17 @@ pub(super) fn parse(
     let authority_is_empty = slashes > 2 || authority.is_empty();
     let missing = |what| (slash_at + slashes.min(2), UriFault::Missing { what });
     let Some(transport) = transport else {
+        let kind = ObjectKind::of_scheme(scheme).ok_or((0, UriFault::NotAUri))?;
         if authority_is_empty {
-            return Err(missing("the bucket"));
+            return Err(missing(if kind.is_web() { "the host" } else { "the bucket" }));
         }
-        return Ok((Endpoint::S3 { bucket: bucket(authority, authority_at)? }, rest_at));
+        let bucket = if kind.is_web() {
+            host_and_port(authority).map_err(|(at, fault)| (authority_at + at, fault))?;
+            lossy(authority)
+        } else {
+            bucket(authority, authority_at)?
+        };
+        return Ok((Endpoint::Object { kind, bucket }, rest_at));
     };
     match transport {
         // Two slashes alone would make this a host; one or three are the root of this process's stores.

@@ -57,7 +57,18 @@ fn each_form_is_understood() {
             Endpoint::Ssh { user: None, host: "host".into(), port: Some(22) },
             "a",
         ),
-        ("s3://bucket/k/e:y", Endpoint::S3 { bucket: "bucket".into() }, "k/e:y"),
+        ("gs://b/k", Endpoint::Object { kind: ObjectKind::Gcs, bucket: "b".into() }, "k"),
+        ("az:/c/k", Endpoint::Object { kind: ObjectKind::Azure, bucket: "c".into() }, "k"),
+        (
+            "https://h.org:8443/a b",
+            Endpoint::Object { kind: ObjectKind::Https, bucket: "h.org:8443".into() },
+            "a b",
+        ),
+        (
+            "s3://bucket/k/e:y",
+            Endpoint::Object { kind: ObjectKind::S3, bucket: "bucket".into() },
+            "k/e:y",
+        ),
     ] {
         let uri = parse(text);
         assert_eq!((uri.endpoint, uri.path.as_bytes()), (endpoint, path.as_bytes()), "{text}");

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, anyhow, bail};
 
 use super::part::{self, Leftovers};
 use super::progress::Progress;
-use super::transfer::CopyError;
+use super::transfer::{CopyError, create_anew};
 use crate::place::{Meta, Moment, Place, Places, Reader, Trouble, umask};
 
 const BUFFER_BYTES: usize = 1 << 20;
@@ -80,20 +80,40 @@ fn from_input(places: &Places, destination: &OsStr, progress: &Progress) -> Resu
     let leftovers = Leftovers::of(&directory);
     let part_place = directory.child(&part::name(&name, &unique));
     let written = (|| {
-        let part = part_place.create(0o600).map_err(fail)?;
+        let mut part = if to.is_object() { create_anew(&to) } else { part_place.create(0o600) }
+            .map_err(fail)?;
+        if part.is_stored_at_close() && !to.is_object() {
+            let _ = part_place.remove_file();
+            part.give_up();
+            part = create_anew(&to).map_err(fail)?;
+        }
         part.cut_at(0).map_err(fail)?;
-        let mut buffer = vec![0; BUFFER_BYTES];
-        let mut offset = 0;
-        loop {
-            let count = match io::stdin().lock().read(&mut buffer) {
-                Ok(0) => break,
-                Ok(count) => count,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(error).context("cannot read standard input"),
-            };
-            part.write_all_at(&buffer[..count], offset).map_err(fail)?;
-            offset += count as u64;
-            progress.advance(count as u64);
+        let read = (|| {
+            let mut buffer = vec![0; BUFFER_BYTES];
+            let mut offset = 0;
+            loop {
+                let count = match io::stdin().lock().read(&mut buffer) {
+                    Ok(0) => break,
+                    Ok(count) => count,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                    Err(error) => return Err(error).context("cannot read standard input"),
+                };
+                part.write_all_at(&buffer[..count], offset).map_err(fail)?;
+                offset += count as u64;
+                progress.advance(count as u64);
+            }
+            Ok(offset)
+        })();
+        let offset = match read {
+            Ok(offset) => offset,
+            Err(error) => {
+                part.give_up();
+                return Err(error);
+            }
+        };
+        if part.is_stored_at_close() {
+            part.finish().map_err(fail)?;
+            return Ok(offset);
         }
         part.sync().map_err(fail)?;
         part.set_meta(0o666 & !umask(), None).map_err(fail)?;

@@ -2,7 +2,7 @@
 
 use super::part;
 use super::progress::Progress;
-use crate::place::{Meta, Place, Trouble};
+use crate::place::{Meta, Outcome, Place, Reader, Trouble, Writer};
 
 /// Moved at a time.
 const BUFFER_BYTES: usize = 1 << 20;
@@ -109,11 +109,19 @@ pub(super) fn file(
     let (Some(directory), Some(name)) = (to.parent(), to.file_name()) else {
         return Err(CopyError::NoName);
     };
-    let part_place = directory.child(&part::name(&name, source));
     let reader = from.open().map_err(CopyError::source("read"))?;
+    if to.is_object() {
+        return whole(from, to, source, &reader, progress);
+    }
+    let part_place = directory.child(&part::name(&name, source));
     // Two copies of one source at a time may meet in one part file: both write the same bytes at the same places, so it is
     // never emptied, only overwritten.
     let part_file = part_place.create(0o600).map_err(CopyError::destination("write"))?;
+    if part_file.is_stored_at_close() {
+        let _ = part_place.remove_file();
+        part_file.give_up();
+        return whole(from, to, source, &reader, progress);
+    }
     let start = match resume {
         true => part::resume_at(&reader, &part_file, source.size)
             .map_err(CopyError::destination("check the part of"))?,
@@ -162,6 +170,71 @@ pub(super) fn file(
     }
     progress.file_done(from, to, offset);
     Ok(())
+}
+
+/// Copies to where a file appears as a whole only when it is closed: it needs no part file, and has no mode or times to set.
+fn whole(
+    from: &Place,
+    to: &Place,
+    source: &Meta,
+    reader: &Reader,
+    progress: &Progress,
+) -> Result<(), CopyError> {
+    let writer = create_anew(to).map_err(CopyError::destination("write"))?;
+    let copied = (|| {
+        let mut buffer = vec![0; source.size.saturating_add(1).min(BUFFER_BYTES as u64) as usize];
+        let mut watch = progress.watch(from, source.size);
+        let mut offset = 0;
+        loop {
+            let count = reader.read_at(&mut buffer, offset).map_err(CopyError::source("read"))?;
+            if count == 0 {
+                break;
+            }
+            let written = writer.write_all_at(&buffer[..count], offset);
+            written.map_err(CopyError::destination("write"))?;
+            offset += count as u64;
+            progress.advance(count as u64);
+            watch.at(offset);
+        }
+        let now = from.stat(true).map_err(CopyError::source("look at"))?;
+        if offset != source.size || (now.size, now.mtime) != (source.size, source.mtime) {
+            return Err(CopyError::Changed);
+        }
+        Ok(offset)
+    })();
+    match copied {
+        Ok(count) => {
+            writer.finish().map_err(CopyError::destination("finish"))?;
+            progress.file_done(from, to, count);
+            Ok(())
+        }
+        Err(error) => {
+            writer.give_up();
+            Err(error)
+        }
+    }
+}
+
+/// Opens a file for writing from nothing. In a bucket a key needs nothing above it, so directories that are missing are made.
+pub(super) fn create_anew(to: &Place) -> Outcome<Writer> {
+    fn make(directory: &Place) -> Outcome<()> {
+        match directory.make_directory(0o777) {
+            Err(trouble) if trouble.is_missing() => {
+                let above = directory.parent().ok_or(trouble)?;
+                make(&above)?;
+                directory.make_directory(0o777)
+            }
+            Err(trouble) if trouble.is_there_already() => Ok(()),
+            other => other,
+        }
+    }
+    match (to.create_anew(0o666), to.parent()) {
+        (Err(trouble), Some(above)) if to.is_object() && trouble.is_missing() => {
+            make(&above)?;
+            to.create_anew(0o666)
+        }
+        (other, _) => other,
+    }
 }
 
 /// True if a regular file of the source's size and age has the name already.

@@ -5,6 +5,7 @@
 //! that counts is drained; at a SIGTERM it ends at once, and all that was written stays in the log.
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -66,7 +67,7 @@ pub(crate) fn agent(args: &Args, in_force: InForce) -> Result<ExitCode> {
         Ok(agent) => {
             let holder = serde_json::to_string(&agent.holder)?;
             Parent::line("ready", &holder);
-            leave(&place);
+            leave(&place.file("agent.log"));
             agent.stay(&stop)
         }
         Err(error) => {
@@ -77,7 +78,7 @@ pub(crate) fn agent(args: &Args, in_force: InForce) -> Result<ExitCode> {
 }
 
 /// Lets go of what launchers and shells left open: whoever waits for the end of a pipe must not wait for this process.
-fn close_inherited() {
+pub(crate) fn close_inherited() {
     let names = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
     let numbers = names.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let numbers: Vec<i32> = numbers.filter(|number| *number > 2).collect();
@@ -87,21 +88,21 @@ fn close_inherited() {
     }
 }
 
-/// Leaves the terminal and the working directory; what is said from here on goes to `agent.log`.
-fn leave(place: &Place) {
+/// Leaves the terminal and the working directory; what is said from here on goes to a file.
+pub(crate) fn leave(log: &Path) {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
     let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
     if let Ok(null) = null {
         let _ = rustix::stdio::dup2_stdin(&null);
         let _ = rustix::stdio::dup2_stdout(&null);
-        let log = rustix::fs::open(place.file("agent.log"), flags, Mode::from_raw_mode(0o600));
+        let log = rustix::fs::open(log, flags, Mode::from_raw_mode(0o600));
         let _ = rustix::stdio::dup2_stderr(log.as_ref().unwrap_or(&null));
     }
     let _ = std::env::set_current_dir("/");
 }
 
 /// Says something in `agent.log`, with the time.
-fn note(text: std::fmt::Arguments<'_>) {
+pub(crate) fn note(text: std::fmt::Arguments<'_>) {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let seconds = now.map_or(0, |since| since.as_secs());
     let time = crate::format::time_text(i64::try_from(seconds).unwrap_or(0));

@@ -67,6 +67,33 @@ impl Writer {
         }
     }
 
+    /// Whether what is written becomes the file only as a whole, when it is closed ([`Writer::finish`]).
+    pub(crate) fn is_stored_at_close(&self) -> bool {
+        match self {
+            Self::Local(_) => false,
+            Self::Remote(file) => file.file.handle().is_stored_at_close(),
+        }
+    }
+
+    /// Closes, and waits until what was written is the file.
+    pub(crate) fn finish(self) -> Outcome<()> {
+        match self {
+            Self::Local(_) => Ok(()),
+            Self::Remote(file) => Ok(file.file.finish()?),
+        }
+    }
+
+    /// Leaves what is [stored at close](Writer::is_stored_at_close) as it was before.
+    pub(crate) fn give_up(self) {
+        if self.is_stored_at_close()
+            && let Self::Remote(file) = self
+        {
+            // What is under way is called back. To close it would be to store it.
+            let _ = file.file.truncate(0);
+            std::mem::forget(file);
+        }
+    }
+
     /// Cuts off what follows `len` bytes.
     pub(crate) fn cut_at(&self, len: u64) -> Outcome<()> {
         match self {

@@ -34,12 +34,15 @@ impl Sessions {
         let session = match client::Place::of(endpoint) {
             Some(place) => Session::new(Box::new(SocketDial::new(place)), options),
             None if *endpoint == Endpoint::Direct => stores::direct(&self.settings, options)?,
+            None if matches!(endpoint, Endpoint::Object { .. }) => {
+                stores::bucket(endpoint, options)?
+            }
             None if matches!(endpoint, Endpoint::Mpi { .. }) => bail!(
                 "{endpoint}: this process is no rank of an MPI job; start it by mpirun, together with `sluice serve \
                  --listen mpi:NAME`, as docs/MPI.md shows"
             ),
             None => bail!(
-                "{endpoint}: this version of Sluice cannot reach {} addresses; use scdc+uds:// or scdc+tcp://",
+                "{endpoint}: this version of Sluice cannot reach {} addresses; use scdc+uds://, scdc+tcp:// or s3://",
                 endpoint.scheme()
             ),
         };
@@ -111,6 +114,11 @@ impl Remote {
     /// The root of the service.
     pub(crate) fn root(&self) -> Uri {
         Uri { endpoint: self.uri.endpoint.clone(), path: RemotePath::default() }
+    }
+
+    /// Whether it is in a bucket that this process speaks with itself.
+    pub(crate) fn is_object(&self) -> bool {
+        matches!(self.uri.endpoint, Endpoint::Object { .. })
     }
 
     /// How many names lead here from the root of the service.
@@ -195,6 +203,12 @@ impl Remote {
             return Err(client::Error::Refused(p9::Errno::EISDIR).into());
         }
         Ok(RemoteOpen::new(opened))
+    }
+
+    /// Opens for writing from nothing.
+    pub(super) fn create_anew(&self, mode: u32) -> Outcome<RemoteOpen> {
+        let flags = OpenFlags::WRITE_ONLY | OpenFlags::CREATE | OpenFlags::TRUNCATE;
+        Ok(RemoteOpen::new(self.session.open(self.at(), flags, mode & !umask())?))
     }
 
     pub(super) fn create(&self, mode: u32) -> Outcome<RemoteOpen> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use p9::{Errno, LockKind, OpenFlags};
+use p9::{Errno, LockKind, OpenFlags, QidType};
 use store::OpenNode;
 
 use super::nodes::Nodes;
@@ -67,6 +67,18 @@ impl OpenFile {
     ) -> Self {
         let (pages, locks) = (Mutex::default(), Mutex::default());
         Self { number, nodes, flags, open, pages, locks }
+    }
+
+    /// Makes a file of what was written, where that is done for the whole of it.
+    pub(super) fn store_at_close(&self) -> Result<(), Errno> {
+        if !self.flags.writes() {
+            return Ok(());
+        }
+        let found = self.open.attributes().map_err(|error| error.to_errno())?;
+        if !found.qid.kind.contains(QidType::EXCLUSIVE) {
+            return Ok(());
+        }
+        self.open.sync(false).map_err(|error| error.to_errno())
     }
 
     /// Whether it was opened for writing.

@@ -1,0 +1,142 @@
+//! The agent through which programs reach object stores: they know no TLS and no runtime, so one process of this user
+//! speaks with the services, and programs speak 9P with it on a Unix socket.
+//!
+//! `sluice run` finds or starts it ([`attach`]). All programs of the user that have the same credentials share it, and what it has
+//! read. It ends when nobody has been connected for a while.
+
+mod agent;
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::{BufRead, BufReader};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use address::{Endpoint, RemotePath, Settings, SocketName, StorePlace, Uri};
+use anyhow::{Context, Result, bail};
+
+pub(crate) use agent::agent;
+
+/// The number that the connection which keeps the agent has at least: low ones belong to the program.
+const LEASE_FROM: i32 = 600;
+
+/// Where the agent for these credentials listens, and what it says is written.
+fn socket() -> PathBuf {
+    let name = SocketName::Named(format!("objects-{:016x}", fingerprint()));
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
+    name.resolve(runtime.as_deref(), rustix::process::getuid().as_raw())
+}
+
+/// Tells credentials from others: an agent acts with those it was started with.
+fn fingerprint() -> u64 {
+    let matters = |name: &OsStr| {
+        let name = name.as_bytes();
+        let proxies: [&[u8]; 3] = [b"HTTPS_PROXY", b"HTTP_PROXY", b"NO_PROXY"];
+        object::VARIABLES.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
+            || proxies.iter().any(|proxy| name.eq_ignore_ascii_case(proxy))
+            || name == b"HOME"
+    };
+    let variables: BTreeMap<OsString, OsString> =
+        std::env::vars_os().filter(|(name, _)| matters(name)).collect();
+    let mut hasher = DefaultHasher::new();
+    // Also from those of another version.
+    (env!("CARGO_PKG_VERSION"), variables).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Whether anything that the program is given leads to a bucket.
+fn is_wanted(settings: &Settings, program: &[OsString]) -> bool {
+    let is_object = |uri: &Uri| matches!(uri.endpoint, Endpoint::Object { .. });
+    let by_route = settings.routes.iter().any(|route| is_object(route.uri()));
+    let by_store = settings
+        .stores
+        .iter()
+        .any(|spec| matches!(&spec.place, StorePlace::Relay(uri) if is_object(uri)));
+    let by_detour = settings.detours.iter().any(|detour| is_object(&detour.over));
+    // In a word of a shell's command, too.
+    let schemes: [&[u8]; 3] = [b"s3:/", b"gs:/", b"az:/"];
+    let named = |word: &OsString| {
+        let word = word.as_bytes();
+        schemes.iter().any(|scheme| word.windows(scheme.len()).any(|part| part == *scheme))
+    };
+    by_route || by_store || by_detour || program.iter().any(named)
+}
+
+/// Leads addresses of buckets over the agent, where the program is given any or `always` says so. What is returned keeps the
+/// agent, and is inherited by the program and what it starts.
+pub(crate) fn attach(
+    settings: &mut Settings,
+    program: &[OsString],
+    always: bool,
+) -> Result<Option<OwnedFd>> {
+    if !always && !is_wanted(settings, program) {
+        return Ok(None);
+    }
+    let socket = socket();
+    crate::serve::private_directory(socket.parent().unwrap_or(Path::new("/")))?;
+    // Of those who come together one starts it.
+    let turn = turn(&socket)?;
+    let stream = match UnixStream::connect(&socket) {
+        Ok(stream) => stream,
+        Err(_) => {
+            start(&socket)?;
+            UnixStream::connect(&socket).with_context(|| {
+                format!("cannot reach the agent for object stores on {}", socket.display())
+            })?
+        }
+    };
+    drop(turn);
+    let over =
+        Uri { endpoint: Endpoint::Unix(SocketName::Path(socket)), path: RemotePath::default() };
+    settings.objects = Some(over);
+    let led = settings.clone();
+    for spec in &mut settings.stores {
+        if let StorePlace::Relay(uri) = &spec.place
+            && matches!(uri.endpoint, Endpoint::Object { .. })
+        {
+            spec.place = StorePlace::Relay(led.lead(uri.clone()));
+        }
+    }
+    // Kept over execve(2), and above where programs expect theirs.
+    let high = rustix::io::fcntl_dupfd_cloexec(&stream, LEASE_FROM);
+    let lease = high.unwrap_or_else(|_| stream.into());
+    rustix::io::fcntl_setfd(&lease, rustix::io::FdFlags::empty())
+        .context("cannot keep the agent for object stores")?;
+    Ok(Some(lease))
+}
+
+/// Keeps everybody else from starting or ending the agent of this socket.
+fn turn(socket: &Path) -> Result<std::fs::File> {
+    let path = socket.with_extension("lock");
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(0o600);
+    let file = options.open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    file.lock().with_context(|| format!("cannot lock {}", path.display()))?;
+    Ok(file)
+}
+
+/// Starts the agent, and waits until it listens.
+fn start(socket: &Path) -> Result<()> {
+    let program = std::env::current_exe().context("cannot tell where sluice itself is")?;
+    let mut command = Command::new(program);
+    command.arg("objects-agent").arg(socket);
+    // Its own files are local.
+    command.env_remove(Settings::VARIABLE).env_remove("LD_PRELOAD");
+    command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = command.spawn().context("cannot start the agent for object stores")?;
+    let stdout = child.stdout.take().context("cannot hear of the agent for object stores")?;
+    let mut line = String::new();
+    BufReader::new(stdout)
+        .read_line(&mut line)
+        .context("cannot hear of the agent for object stores")?;
+    match line.trim_end() {
+        "ready" => Ok(()),
+        "" => bail!("the agent for object stores has ended before it was ready"),
+        error => bail!("{error}"),
+    }
+}

@@ -1,0 +1,75 @@
+//! The agent's own process.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use object::Buckets;
+use service::{Listen, Running, Service};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+
+use crate::args::ObjectsAgent;
+
+/// How often it looks whether anybody is there.
+const TICK: Duration = Duration::from_millis(500);
+/// How long it stays without anybody: the next program may come at once, and finds what this one has read. It is longer
+/// than what a writer left is kept for.
+const LINGER: Duration = Duration::from_secs(75);
+/// The variable that says another time, in seconds: for tests.
+const LINGER_VARIABLE: &str = "SLUICE_OBJECTS_LINGER";
+
+/// Serves all buckets until nobody needs them any more.
+pub(crate) fn agent(args: &ObjectsAgent) -> Result<ExitCode> {
+    let _ = rustix::process::setsid();
+    crate::log::close_inherited();
+    let stop = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGINT, SIGHUP] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))
+            .context("cannot take over signals")?;
+    }
+    let started = start(&args.socket);
+    let word = match &started {
+        Ok(_) => "ready".to_owned(),
+        Err(error) => format!("{error:#}").replace('\n', " "),
+    };
+    let _ = writeln!(std::io::stdout(), "{word}");
+    let running = started?;
+    crate::log::leave(&args.socket.with_extension("log"));
+    stay(&running, &stop, &args.socket);
+    running.stop();
+    Ok(ExitCode::SUCCESS)
+}
+
+fn start(socket: &Path) -> Result<Running> {
+    let tell: object::Tell = Arc::new(|text: &str| crate::log::note(format_args!("{text}")));
+    let options = object::Options { tell: Some(tell), ..object::Options::default() };
+    let store = Arc::new(Buckets::new(options));
+    Ok(Service::builder(store).listen(Listen::Unix(socket.to_path_buf())).start()?)
+}
+
+fn stay(running: &Running, stop: &AtomicBool, socket: &Path) {
+    let seconds = std::env::var(LINGER_VARIABLE).ok().and_then(|text| text.parse().ok());
+    let linger = seconds.map_or(LINGER, Duration::from_secs_f64);
+    let mut alone_since = Instant::now();
+    while !stop.load(Ordering::Acquire) {
+        std::thread::sleep(TICK);
+        if running.counters().connections > 0 {
+            alone_since = Instant::now();
+        }
+        if alone_since.elapsed() < linger {
+            continue;
+        }
+        // While somebody is about to connect, it is their turn.
+        let Ok(_turn) = super::turn(socket) else { continue };
+        if running.counters().connections > 0 {
+            continue;
+        }
+        // Whoever comes from now on starts another.
+        let _ = std::fs::remove_file(socket);
+        return;
+    }
+}
