@@ -1,12 +1,13 @@
 //! Appending: a place is reserved under the lock, the bytes are written outside of it.
 
-use std::io::IoSlice;
+use std::io::{self, IoSlice};
 use std::sync::Arc;
 
 use super::{Log, Segment, State};
 use crate::error::{Error, Result};
-use crate::format::{Header, Kind, RECORD_HEADER_BYTES, record_end};
+use crate::format::{FOUND_MAX, Header, Kind, RECORD_HEADER_BYTES, record_end};
 use crate::ids::{FileId, Member, Position, Sequence};
+use crate::names::SEGMENTS;
 use crate::operation::Operation;
 
 /// A write is cut at the end of a segment only if at least so much of it comes before.
@@ -200,6 +201,12 @@ impl Log {
             let mut state = self.state();
             if let Some(failure) = self.failure(&state) {
                 return Err(failure);
+            }
+            // With the record of a restart before it: what is opened must be found below the limit again.
+            if state.next >= FOUND_MAX - 1 {
+                drop(state);
+                let source = io::Error::other("the log has used all numbers that records can have");
+                return Err(self.fail(Error::system("writing", &self.place, SEGMENTS, source)));
             }
             match self.try_reserve(&mut state, draft, len, len_min, limited) {
                 Step::Reserved(reserved) => return Ok(reserved),
