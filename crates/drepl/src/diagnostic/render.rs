@@ -55,6 +55,10 @@ fn is_showable(one: &Diagnostic, sources: &Sources) -> bool {
     let spans = one.related.iter().map(|(span, _)| *span).chain([one.span]);
     spans.into_iter().all(|span| {
         let Some(source) = sources.get(span.source) else { return false };
+        // In another file than the first ariadne 0.6 takes a count of characters for one of bytes (`write.rs`, "location").
+        if span.source != one.span.source && !source.text.is_ascii() {
+            return false;
+        }
         [span.start, span.end].into_iter().all(|at| {
             let (before, after) = source.text.as_bytes().split_at(at as usize);
             let is_line = |byte: &u8| *byte != b'\n';
