@@ -144,7 +144,7 @@ impl Agent {
         let options = options(args.log_size);
         let description =
             Description { target: to.to_owned(), run: args.command.clone(), created: 0 };
-        let (log, recovery) = match Log::open(media.clone(), options) {
+        let (log, recovery) = match place.open(options) {
             Ok((log, recovery)) => {
                 Self::take_over(place, log, recovery, to, &target, &drain_options)?;
                 reopen(place, &description, options)?
@@ -430,9 +430,7 @@ fn reopen(
     description: &Description,
     options: hostlog::Options,
 ) -> Result<(Log, Option<Recovery>)> {
-    let media = Arc::new(place.media());
-    let (log, recovery) =
-        Log::open(media.clone(), options).map_err(|error| explain(error, place))?;
+    let (log, recovery) = place.open(options).map_err(|error| explain(error, place))?;
     let left = log.replay().next().transpose()?.is_some();
     if left || !recovery.in_doubt.is_empty() {
         return Ok((log, Some(recovery)));
@@ -440,7 +438,7 @@ fn reopen(
     // Nothing is in it: this run has one of its own size and name.
     drop(log);
     place.discard()?;
-    Ok((Log::create(media, description, options)?, None))
+    Ok((Log::create(Arc::new(place.media()), description, options)?, None))
 }
 
 /// An error with its causes.

@@ -5,10 +5,17 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 use hostlog::media::directory::Directory;
+use hostlog::{Log, Recovery};
 use serde::{Deserialize, Serialize};
+
+/// An agent that was killed may have its log for so long still: the system gives its memory back before its locks.
+const GONE_AFTER: Duration = Duration::from_secs(3);
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// Who has a log.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -52,6 +59,19 @@ impl Place {
 
     pub(crate) fn media(&self) -> Directory {
         Directory::new(&self.dir)
+    }
+
+    /// Opens the log, once a process that is just ending has let go of it.
+    pub(crate) fn open(&self, options: hostlog::Options) -> hostlog::Result<(Log, Recovery)> {
+        let since = Instant::now();
+        loop {
+            match Log::open(Arc::new(self.media()), options) {
+                Err(hostlog::Error::Busy { .. }) if since.elapsed() < GONE_AFTER => {
+                    std::thread::sleep(LOOK_AGAIN);
+                }
+                result => return result,
+            }
+        }
     }
 
     pub(crate) fn file(&self, name: &str) -> PathBuf {

@@ -41,8 +41,7 @@ pub(crate) fn drain(args: &log::Drain, in_force: InForce) -> Result<ExitCode> {
 }
 
 fn open(place: &Place) -> Result<(Log, Recovery)> {
-    let (log, recovery) =
-        Log::open(Arc::new(place.media()), options(None)).map_err(|error| explain(error, place))?;
+    let (log, recovery) = place.open(options(None)).map_err(|error| explain(error, place))?;
     logstore::settle(&log)?;
     Ok((log, recovery))
 }
@@ -216,7 +215,7 @@ pub(crate) fn discard(args: &log::Discard) -> Result<ExitCode> {
     }
     let _turn = place.turn(true)?;
     // Of a log that cannot be read nothing is known; it may be removed all the same.
-    let what = match Log::open(Arc::new(place.media()), options(None)) {
+    let what = match place.open(options(None)) {
         Ok((log, _)) => {
             let mut bytes = 0;
             let mut records = 0;
