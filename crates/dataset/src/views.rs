@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use p9::{Attributes, Errno, GetattrMask, Qid, QidType, StatFs, Time, mode};
-use store::{Node, Store, Walk};
+use store::{Node, Store, Walk, check_name, walk_by_steps};
 
 use crate::Dataset;
 use crate::hash::fnv1a;
@@ -26,9 +26,6 @@ use crate::plan::Plan;
 
 /// The name that no view can have: that of the directory by which a dataset is changed.
 pub(crate) const CONTROL: &str = ".sluice";
-
-/// What a store is called in messages.
-const STORE: &str = "dataset";
 
 /// A dataset as a store.
 pub struct DatasetStore {
@@ -63,27 +60,16 @@ fn walk(
     names: &[&[u8]],
     find: impl Fn(&[u8]) -> Option<Arc<dyn Node>>,
 ) -> store::Result<Walk> {
-    let Some((first, rest)) = names.split_first() else {
-        return Ok(Walk { qids: Vec::new(), end: Some(directory) });
-    };
-    let next = match *first {
-        b"." => directory,
-        b".." => directory.parent().map_or(directory, |(parent, _)| parent),
-        b"" => return Err(refusal("walk", Errno::ENOENT)),
-        name if name.contains(&b'/') => return Err(refusal("walk", Errno::EINVAL)),
-        name => find(name).ok_or_else(|| refusal("walk", Errno::ENOENT))?,
-    };
-    let mut qids = vec![next.qid()];
-    if rest.is_empty() {
-        return Ok(Walk { qids, end: Some(next) });
-    }
-    match next.walk(rest) {
-        Ok(walk) => {
-            qids.extend(walk.qids);
-            Ok(Walk { qids, end: walk.end })
+    walk_by_steps(&|| Arc::clone(&directory), names, &|name| match name {
+        b"." => Ok(Arc::clone(&directory)),
+        b".." => {
+            Ok(directory.parent().map_or_else(|_| Arc::clone(&directory), |(parent, _)| parent))
         }
-        Err(_) => Ok(Walk { qids, end: None }),
-    }
+        name => {
+            check_name("walk", name, Errno::EINVAL)?;
+            find(name).ok_or_else(|| refusal("walk", Errno::ENOENT))
+        }
+    })
 }
 
 fn refusal(operation: &'static str, errno: Errno) -> store::Error {

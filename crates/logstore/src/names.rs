@@ -158,7 +158,7 @@ impl Names {
                 let seen = Slot::Seen(Arc::downgrade(entry));
                 let (number, kind) = (entry.inode.number(), entry.inode.kind());
                 if self.listing.is_loaded {
-                    let listed = Listed { number, kind, entry_type: entry_type(kind) };
+                    let listed = Listed { number, kind, entry_type: kind.entry_type() };
                     self.listing.add(name, Some(listed));
                 }
                 self.slots.insert(name.to_vec(), seen)
@@ -224,14 +224,5 @@ impl Names {
 
     pub(crate) fn clear(&mut self) -> Vec<Slot> {
         self.slots.drain().map(|(_, slot)| slot).collect()
-    }
-}
-
-/// `DT_DIR`, `DT_LNK`, `DT_REG` of readdir(3).
-pub(crate) fn entry_type(kind: QidType) -> u8 {
-    match kind {
-        QidType::DIR => 4,
-        QidType::SYMLINK => 10,
-        _ => 8,
     }
 }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use p9::{Attributes, DirEntry, Errno, OpenFlags, Qid, QidType, SetAttributes, SetattrMask};
-use store::{LockOwner, LockRange, OpenNode, OpeningLocks, Result};
+use store::{OpenNode, OpeningLocks, Result};
 
 use crate::error::{Tried, refusal};
 use crate::files::told;
 use crate::inode::{Body, Inode};
-use crate::names::{Entry, FIRST_COOKIE, Found, Listed, entry_type};
+use crate::names::{Entry, FIRST_COOKIE, Found, Listed};
 use crate::node::set_attributes;
 use crate::stream::Stream;
 use crate::tree::{RACES_MAX, Tree, guard};
@@ -61,7 +61,7 @@ impl LogOpen {
         let dots = [(1, &b"."[..], own.number()), (2, b"..", up.number())];
         dots.iter().filter(|(offset, ..)| *offset > cookie).all(|(offset, name, path)| {
             let qid = Qid { kind: QidType::DIR, version: 0, path: *path };
-            take(DirEntry { qid, offset: *offset, kind: 4, name })
+            take(DirEntry::of(qid, *offset, name))
         })
     }
 
@@ -146,7 +146,7 @@ impl OpenNode for LogOpen {
                 let (number, kind, entry_type) = match found {
                     Found::Entry(entry) => {
                         let kind = entry.inode.kind();
-                        (entry.inode.number(), kind, entry_type(kind))
+                        (entry.inode.number(), kind, kind.entry_type())
                     }
                     Found::Target(listed) => {
                         (self.tree().number_of(listed.number), listed.kind, listed.entry_type)
@@ -200,16 +200,8 @@ impl OpenNode for LogOpen {
         }
     }
 
-    fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool> {
-        self.locks.lock(owner, range)
-    }
-
-    fn lock_in_the_way(
-        &self,
-        owner: &LockOwner,
-        range: LockRange,
-    ) -> Result<Option<(LockOwner, LockRange)>> {
-        self.locks.in_the_way(owner, range)
+    fn locks(&self) -> Option<&OpeningLocks> {
+        Some(&self.locks)
     }
 }
 

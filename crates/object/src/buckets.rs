@@ -8,7 +8,10 @@ use p9::{
     Attributes, DirEntry, Errno, GetattrMask, OpenFlags, Qid, QidType, SetAttributes, StatFs, Time,
     mode,
 };
-use store::{Error, LockOwner, LockRange, Node, OpenNode, Result, Store, Walk, check_name};
+use store::{
+    Error, FIRST_COOKIE, Listing, Node, OpenListing, OpenNode, Result, Store, Walk, check_name,
+    walk_by_steps,
+};
 
 use crate::error::refusal;
 use crate::place::Place;
@@ -131,18 +134,7 @@ impl Node for Level {
     }
 
     fn walk(&self, names: &[&[u8]]) -> Result<Walk> {
-        let Some((first, rest)) = names.split_first() else {
-            return Ok(Walk { qids: Vec::new(), end: Some(self.again()) });
-        };
-        let next = self.step(first)?;
-        let qid = next.qid();
-        if rest.is_empty() {
-            return Ok(Walk { qids: vec![qid], end: Some(next) });
-        }
-        // The first element was reached, so that no later one makes the walk fail.
-        let mut walk = next.walk(rest).unwrap_or(Walk { qids: Vec::new(), end: None });
-        walk.qids.insert(0, qid);
-        Ok(walk)
+        walk_by_steps(&|| self.again(), names, &|name| self.step(name))
     }
 
     fn attributes(&self) -> Result<Attributes> {
@@ -157,7 +149,7 @@ impl Node for Level {
         if flags.writes() || flags.contains(OpenFlags::TRUNCATE) {
             return Err(refusal("open", Errno::EISDIR));
         }
-        Ok(Arc::new(OpenLevel { kind: self.kind }))
+        Ok(Arc::new(OpenListing(Kinds { kind: self.kind })))
     }
 
     fn create(
@@ -196,57 +188,33 @@ impl Node for Level {
     }
 }
 
-struct OpenLevel {
+/// The kinds, once the root is opened. Which buckets there are is not asked.
+struct Kinds {
     kind: Option<ObjectKind>,
 }
 
-impl OpenNode for OpenLevel {
-    fn read_at(&self, _buffer: &mut [u8], _offset: u64) -> Result<usize> {
-        Err(refusal("read", Errno::EISDIR))
-    }
-
-    fn write_at(&self, _data: &[u8], _offset: u64) -> Result<usize> {
-        Err(refusal("write", Errno::EBADF))
-    }
-
-    /// The kinds; which buckets there are is not asked.
-    fn read_directory(
-        &self,
-        cookie: u64,
-        take: &mut dyn FnMut(DirEntry<'_>) -> bool,
-    ) -> Result<()> {
-        let dots = [(&b"."[..], qid_of(self.kind)), (b"..", qid_of(None))];
-        let kinds = ObjectKind::ALL.iter().filter(|_| self.kind.is_none());
-        let kinds = kinds.map(|kind| (kind.scheme().as_bytes(), qid_of(Some(*kind))));
-        for (offset, (name, qid)) in (1..).zip(dots.into_iter().chain(kinds)) {
-            if offset > cookie && !take(DirEntry { qid, offset, kind: 4, name }) {
-                break;
-            }
-        }
-        Ok(())
-    }
-
+impl Listing for Kinds {
     fn attributes(&self) -> Result<Attributes> {
         Ok(attributes_of(self.kind))
     }
 
-    fn set_attributes(&self, _set: &SetAttributes) -> Result<()> {
-        Err(Error::ReadOnly { operation: "setattr" })
+    fn above(&self) -> Qid {
+        qid_of(None)
     }
 
-    fn sync(&self, _data_only: bool) -> Result<()> {
-        Ok(())
-    }
-
-    fn lock(&self, _owner: &LockOwner, _range: LockRange) -> Result<bool> {
-        Err(refusal("fcntl", Errno::EBADF))
-    }
-
-    fn lock_in_the_way(
+    fn entries(
         &self,
-        _owner: &LockOwner,
-        _range: LockRange,
-    ) -> Result<Option<(LockOwner, LockRange)>> {
-        Err(refusal("fcntl", Errno::EBADF))
+        cookie: u64,
+        _is_beginning: bool,
+        take: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<()> {
+        let kinds = ObjectKind::ALL.iter().filter(|_| self.kind.is_none());
+        for (offset, kind) in (FIRST_COOKIE..).zip(kinds) {
+            let entry = DirEntry::of(qid_of(Some(*kind)), offset, kind.scheme().as_bytes());
+            if offset > cookie && !take(entry) {
+                break;
+            }
+        }
+        Ok(())
     }
 }

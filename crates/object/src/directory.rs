@@ -5,32 +5,29 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use p9::{Attributes, DirEntry, Errno, Qid, QidType, SetAttributes};
-use store::{LockOwner, LockRange, OpenNode, Result};
+use p9::{Attributes, DirEntry, Qid, QidType, SetAttributes};
+use store::{FIRST_COOKIE, Listing, Result};
 
-use crate::error::refusal;
 use crate::node::check_attributes;
 use crate::tree::{Found, Tree, missing};
-
-/// The first cookie that is not of `.` or `..`.
-const FIRST_COOKIE: u64 = 3;
 
 /// Cookies, names and whether they are directories.
 type Entries = Arc<Vec<(u64, String, bool)>>;
 
-pub(crate) struct OpenDirectory {
+/// What is in a directory of a bucket.
+pub(crate) struct Directory {
     tree: Arc<Tree>,
     key: String,
     entries: Mutex<Option<Entries>>,
 }
 
-impl OpenDirectory {
+impl Directory {
     pub(crate) fn new(tree: &Arc<Tree>, key: &str) -> Self {
         Self { tree: Arc::clone(tree), key: key.to_owned(), entries: Mutex::default() }
     }
 
     /// What is there, asked anew at each beginning.
-    fn entries(&self, from_start: bool) -> Result<Entries> {
+    fn known(&self, from_start: bool) -> Result<Entries> {
         let mut known = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(entries) = known.as_ref().filter(|_| !from_start) {
             return Ok(Arc::clone(entries));
@@ -61,64 +58,36 @@ fn cookie(name: &str) -> u64 {
     (hasher.finish() >> 1).max(FIRST_COOKIE)
 }
 
-impl OpenNode for OpenDirectory {
-    fn read_at(&self, _buffer: &mut [u8], _offset: u64) -> Result<usize> {
-        Err(refusal("read", Errno::EISDIR))
-    }
-
-    fn write_at(&self, _data: &[u8], _offset: u64) -> Result<usize> {
-        Err(refusal("write", Errno::EBADF))
-    }
-
-    fn read_directory(
-        &self,
-        cookie: u64,
-        take: &mut dyn FnMut(DirEntry<'_>) -> bool,
-    ) -> Result<()> {
-        let entries = self.entries(cookie == 0)?;
-        let directory = |key: &str| self.tree.qid(key, &Found::Directory);
-        let dots = [(1, &b"."[..], &*self.key), (2, b"..", self.tree.above(&self.key))];
-        for (own, name, key) in dots {
-            if own > cookie && !take(DirEntry { qid: directory(key), offset: own, kind: 4, name }) {
-                return Ok(());
-            }
-        }
-        let first = entries.partition_point(|(own, ..)| *own <= cookie);
-        for (own, name, is_directory) in &entries[first..] {
-            let key =
-                if self.key.is_empty() { name.clone() } else { format!("{}/{name}", self.key) };
-            let (kind, entry_type) =
-                if *is_directory { (QidType::DIR, 4) } else { (QidType::empty(), 8) };
-            let qid = Qid { kind, version: 0, path: self.tree.identity(&key) };
-            let entry = DirEntry { qid, offset: *own, kind: entry_type, name: name.as_bytes() };
-            if !take(entry) {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
+impl Listing for Directory {
     fn attributes(&self) -> Result<Attributes> {
         Ok(self.tree.attributes(&self.key, &Found::Directory))
     }
 
-    fn set_attributes(&self, set: &SetAttributes) -> Result<()> {
-        check_attributes(set, &self.attributes()?)
+    fn above(&self) -> Qid {
+        self.tree.qid(self.tree.above(&self.key), &Found::Directory)
     }
 
-    fn sync(&self, _data_only: bool) -> Result<()> {
+    fn entries(
+        &self,
+        cookie: u64,
+        is_beginning: bool,
+        take: &mut dyn FnMut(DirEntry<'_>) -> bool,
+    ) -> Result<()> {
+        let known = self.known(is_beginning)?;
+        let first = known.partition_point(|(own, ..)| *own <= cookie);
+        for (own, name, is_directory) in &known[first..] {
+            let key =
+                if self.key.is_empty() { name.clone() } else { format!("{}/{name}", self.key) };
+            let kind = if *is_directory { QidType::DIR } else { QidType::empty() };
+            let qid = Qid { kind, version: 0, path: self.tree.identity(&key) };
+            if !take(DirEntry::of(qid, *own, name.as_bytes())) {
+                break;
+            }
+        }
         Ok(())
     }
 
-    fn lock(&self, _owner: &LockOwner, _range: LockRange) -> Result<bool> {
-        Err(refusal("fcntl", Errno::EBADF))
-    }
-
-    fn lock_in_the_way(
-        &self,
-        _owner: &LockOwner,
-        _range: LockRange,
-    ) -> Result<Option<(LockOwner, LockRange)>> {
-        Err(refusal("fcntl", Errno::EBADF))
+    fn set_attributes(&self, set: &SetAttributes) -> Result<()> {
+        check_attributes(set, &self.attributes()?)
     }
 }

@@ -5,10 +5,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use p9::{Attributes, Errno, OpenFlags, Qid, SetAttributes, SetattrMask, StatFs};
-use store::{Error, Node, OpenNode, Result, Walk, check_name};
+use store::{Error, Node, OpenListing, OpenNode, Result, Walk, check_name};
 
 use crate::bucket::join;
-use crate::directory::OpenDirectory;
+use crate::directory::Directory;
 use crate::error::refusal;
 use crate::open::OpenFile;
 use crate::read::Reader;
@@ -303,7 +303,7 @@ impl Node for ObjectNode {
             Found::Directory if flags.writes() || flags.contains(OpenFlags::TRUNCATE) => {
                 Err(refusal("open", Errno::EISDIR))
             }
-            Found::Directory => Ok(Arc::new(OpenDirectory::new(&self.tree, &self.key))),
+            Found::Directory => Ok(Arc::new(OpenListing(Directory::new(&self.tree, &self.key)))),
             found => self.open_file(found, flags),
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use p9::{Attributes, Errno, OpenFlags, SetAttributes, SetattrMask};
-use store::{Error, LockOwner, LockRange, OpenNode, OpeningLocks, Result};
+use store::{Error, OpenNode, OpeningLocks, Result};
 
 use crate::bucket::Meta;
 use crate::error::refusal;
@@ -174,16 +174,8 @@ impl OpenNode for OpenFile {
         }
     }
 
-    fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool> {
-        self.locks.lock(owner, range)
-    }
-
-    fn lock_in_the_way(
-        &self,
-        owner: &LockOwner,
-        range: LockRange,
-    ) -> Result<Option<(LockOwner, LockRange)>> {
-        self.locks.in_the_way(owner, range)
+    fn locks(&self) -> Option<&OpeningLocks> {
+        Some(&self.locks)
     }
 
     fn close(&self) -> Result<()> {

@@ -16,7 +16,13 @@ pub struct DirEntry<'a> {
     pub name: Name<'a>,
 }
 
-impl DirEntry<'_> {
+impl<'a> DirEntry<'a> {
+    /// The entry of a directory, a symbolic link or a regular file, as the qid says. Entries have no version.
+    #[must_use]
+    pub fn of(qid: Qid, offset: u64, name: Name<'a>) -> Self {
+        Self { qid: Qid { version: 0, ..qid }, offset, kind: qid.kind.entry_type(), name }
+    }
+
     /// Bytes that the entry takes in a reply.
     #[must_use]
     pub fn encoded_len(&self) -> usize {

@@ -86,6 +86,20 @@ bitflags! {
 }
 field_bits!(QidType);
 
+impl QidType {
+    /// `DT_DIR`, `DT_LNK` or `DT_REG` of readdir(3).
+    #[must_use]
+    pub const fn entry_type(self) -> u8 {
+        if self.contains(Self::DIR) {
+            4
+        } else if self.contains(Self::SYMLINK) {
+            10
+        } else {
+            8
+        }
+    }
+}
+
 /// A service's identity of a file: `type[1] version[4] path[8]`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Qid {

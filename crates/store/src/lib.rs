@@ -19,6 +19,7 @@ pub mod conformance;
 mod error;
 mod exports;
 pub mod fs;
+mod listing;
 mod locks;
 pub mod mem;
 mod name;
@@ -29,6 +30,7 @@ mod wrapper;
 
 pub use error::{Error, Result};
 pub use exports::Exports;
+pub use listing::{FIRST_COOKIE, Listing, OpenListing, walk_by_steps};
 pub use locks::{FileLocks, OpeningLocks};
 pub use name::{NAME_BYTES_MAX, check as check_name};
 pub use node::{LockOwner, LockRange, Node, OpenNode, Store, Walk};

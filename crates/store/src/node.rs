@@ -7,6 +7,7 @@ use std::sync::Arc;
 use p9::{Attributes, DirEntry, Errno, LockKind, OpenFlags, Qid, SetAttributes, StatFs};
 
 use crate::error::{Error, Result};
+use crate::locks::OpeningLocks;
 
 /// A place where data lives: a tree of nodes.
 pub trait Store: Send + Sync {
@@ -272,13 +273,25 @@ pub trait OpenNode: Send + Sync {
     /// Where a close means something, this is none.
     fn lost(&self) {}
 
+    /// The locks of the file, where the store keeps them in this process. What has none, and answers
+    /// [`OpenNode::lock`] no other way, cannot be locked.
+    fn locks(&self) -> Option<&OpeningLocks> {
+        None
+    }
+
     /// Takes or releases a lock without waiting; false: somebody else holds it. An owner's locks on
     /// a file end when the last [`OpenNode`] through which it locked is dropped.
     ///
     /// # Errors
     /// As fcntl(2) with `F_SETLK`; `EBADF` for a shared lock through what was not opened for
     /// reading, and for an exclusive one through what was not opened for writing.
-    fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool>;
+    fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool> {
+        match self.locks() {
+            Some(locks) => locks.lock(owner, range),
+            None if range.kind == LockKind::UNLOCK => Ok(true),
+            None => Err(Error::Unsupported { operation: "fcntl", store: "this" }),
+        }
+    }
 
     /// The first lock of another owner that is in the way of `range`. Where a process on the
     /// store's own machine holds it, the owner's client is empty and its process that machine's
@@ -290,7 +303,9 @@ pub trait OpenNode: Send + Sync {
         &self,
         owner: &LockOwner,
         range: LockRange,
-    ) -> Result<Option<(LockOwner, LockRange)>>;
+    ) -> Result<Option<(LockOwner, LockRange)>> {
+        self.locks().map_or(Ok(None), |locks| locks.in_the_way(owner, range))
+    }
 
     /// A descriptor through which the kernel may move the file's bytes without copies, for
     /// reading with sendfile(2) and, unless [`OpenNode::write_by_kernel`] says otherwise, writing

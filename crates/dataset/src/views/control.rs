@@ -11,13 +11,11 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use p9::{
-    Attributes, DirEntry, Errno, LockKind, OpenFlags, Qid, QidType, SetAttributes, StatFs, mode,
-};
-use store::{Error, LockOwner, LockRange, Node, OpenNode, Result, Walk};
+use p9::{Attributes, DirEntry, Errno, OpenFlags, Qid, QidType, SetAttributes, StatFs, mode};
+use store::{FIRST_COOKIE, Listing, Node, OpenListing, OpenNode, Result, Walk};
 
 use super::directory::DirectoryNode;
-use super::{STORE, Shared, attributes, failed, refusal};
+use super::{Shared, attributes, failed, refusal};
 
 /// What the directory is called.
 pub(super) const DIRECTORY: &[u8] = super::CONTROL.as_bytes();
@@ -111,7 +109,7 @@ impl Node for ControlDirectory {
         if flags.writes() || flags.contains(OpenFlags::TRUNCATE) {
             return Err(refusal("open", Errno::EISDIR));
         }
-        Ok(Arc::new(OpenControlDirectory { shared: Arc::clone(&self.shared) }))
+        Ok(Arc::new(OpenListing(Files(Arc::clone(&self.shared)))))
     }
 
     fn create(
@@ -160,66 +158,36 @@ impl Node for ControlDirectory {
     }
 }
 
-struct OpenControlDirectory {
-    shared: Arc<Shared>,
-}
+/// The files, once the directory is opened.
+struct Files(Arc<Shared>);
 
-impl OpenNode for OpenControlDirectory {
-    fn read_at(&self, _buffer: &mut [u8], _offset: u64) -> Result<usize> {
-        Err(refusal("read", Errno::EISDIR))
+impl Listing for Files {
+    fn attributes(&self) -> Result<Attributes> {
+        Ok(self.0.control_attributes(None, 0))
     }
 
-    fn write_at(&self, _data: &[u8], _offset: u64) -> Result<usize> {
-        Err(refusal("write", Errno::EBADF))
+    fn above(&self) -> Qid {
+        self.0.directory_qid()
     }
 
-    fn read_directory(
+    fn entries(
         &self,
         cookie: u64,
+        _is_beginning: bool,
         take: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
-        let shared = &self.shared;
-        let dots = [(&b"."[..], shared.control_qid(None)), (b"..", shared.directory_qid())];
-        let files = File::ALL.map(|file| (file.name(), shared.control_qid(Some(file))));
-        for (offset, (name, qid)) in (1..).zip(dots.into_iter().chain(files)) {
-            let kind = super::directory::entry_kind(qid);
-            if offset > cookie && !take(DirEntry { qid, offset, kind, name }) {
+        for (offset, file) in (FIRST_COOKIE..).zip(File::ALL) {
+            let entry = DirEntry::of(self.0.control_qid(Some(file)), offset, file.name());
+            if offset > cookie && !take(entry) {
                 break;
             }
         }
         Ok(())
     }
 
-    fn attributes(&self) -> Result<Attributes> {
-        Ok(self.shared.control_attributes(None, 0))
-    }
-
     fn set_attributes(&self, _set: &SetAttributes) -> Result<()> {
         Err(refusal("setattr", Errno::EPERM))
     }
-
-    fn sync(&self, _data_only: bool) -> Result<()> {
-        Ok(())
-    }
-
-    fn lock(&self, _owner: &LockOwner, range: LockRange) -> Result<bool> {
-        no_lock(range)
-    }
-
-    fn lock_in_the_way(
-        &self,
-        _owner: &LockOwner,
-        _range: LockRange,
-    ) -> Result<Option<(LockOwner, LockRange)>> {
-        Ok(None)
-    }
-}
-
-fn no_lock(range: LockRange) -> Result<bool> {
-    if range.kind == LockKind::UNLOCK {
-        return Ok(true);
-    }
-    Err(Error::Unsupported { operation: "locking a control file", store: STORE })
 }
 
 /// One of the files.
@@ -327,17 +295,5 @@ impl OpenNode for OpenControl {
 
     fn sync(&self, _data_only: bool) -> Result<()> {
         Ok(())
-    }
-
-    fn lock(&self, _owner: &LockOwner, range: LockRange) -> Result<bool> {
-        no_lock(range)
-    }
-
-    fn lock_in_the_way(
-        &self,
-        _owner: &LockOwner,
-        _range: LockRange,
-    ) -> Result<Option<(LockOwner, LockRange)>> {
-        Ok(None)
     }
 }

@@ -2,24 +2,12 @@
 
 use std::sync::Arc;
 
-use p9::{Attributes, DirEntry, Errno, LockKind, OpenFlags, Qid, SetAttributes, StatFs};
-use store::{Error, LockOwner, LockRange, Node, OpenNode, Result, Walk};
+use p9::{Attributes, DirEntry, Errno, OpenFlags, Qid, SetAttributes, StatFs};
+use store::{FIRST_COOKIE, Listing, Node, OpenListing, OpenNode, Result, Walk};
 
 use super::control::{self, ControlDirectory};
 use super::view::ViewNode;
-use super::{STORE, Shared, refusal};
-
-/// The cookie of `..`; views have those behind, in the order of the definition.
-const DOTS_COOKIE: u64 = 2;
-
-/// `DT_DIR` and `DT_REG` of readdir(3).
-const DIRECTORY_ENTRY: u8 = 4;
-const FILE_ENTRY: u8 = 8;
-
-/// What readdir(3) calls the kind of a file.
-pub(super) fn entry_kind(qid: Qid) -> u8 {
-    if qid.kind.contains(p9::QidType::DIR) { DIRECTORY_ENTRY } else { FILE_ENTRY }
-}
+use super::{Shared, refusal};
 
 pub(super) struct DirectoryNode {
     shared: Arc<Shared>,
@@ -79,7 +67,7 @@ impl Node for DirectoryNode {
         if flags.writes() || flags.contains(OpenFlags::TRUNCATE) {
             return Err(refusal("open", Errno::EISDIR));
         }
-        Ok(Arc::new(OpenDirectory { shared: Arc::clone(&self.shared) }))
+        Ok(Arc::new(OpenListing(Views(Arc::clone(&self.shared)))))
     }
 
     fn create(
@@ -136,37 +124,30 @@ impl Node for DirectoryNode {
     }
 }
 
-struct OpenDirectory {
-    shared: Arc<Shared>,
-}
+/// All views, once the directory is opened.
+struct Views(Arc<Shared>);
 
-impl OpenNode for OpenDirectory {
-    fn read_at(&self, _buffer: &mut [u8], _offset: u64) -> Result<usize> {
-        Err(refusal("read", Errno::EISDIR))
+impl Listing for Views {
+    fn attributes(&self) -> Result<Attributes> {
+        Ok(self.0.directory_attributes())
     }
 
-    fn write_at(&self, _data: &[u8], _offset: u64) -> Result<usize> {
-        Err(refusal("write", Errno::EBADF))
+    fn above(&self) -> Qid {
+        self.0.directory_qid()
     }
 
-    fn read_directory(
+    /// In the order of the definition.
+    fn entries(
         &self,
         cookie: u64,
+        _is_beginning: bool,
         take: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
-        let own = self.shared.directory_qid();
-        for (name, offset) in [(&b"."[..], 1), (b"..", DOTS_COOKIE)] {
-            let entry = DirEntry { qid: own, offset, kind: DIRECTORY_ENTRY, name };
-            if offset > cookie && !take(entry) {
-                return Ok(());
-            }
-        }
-        let plan = self.shared.plan();
+        let plan = self.0.plan();
         for (number, view) in plan.model.views() {
             // A view keeps its number whatever comes and goes.
-            let offset = DOTS_COOKIE + 1 + number as u64;
-            let qid = Qid { version: 0, ..self.shared.view_qid(number) };
-            let entry = DirEntry { qid, offset, kind: FILE_ENTRY, name: view.name.as_bytes() };
+            let offset = FIRST_COOKIE + number as u64;
+            let entry = DirEntry::of(self.0.view_qid(number), offset, view.name.as_bytes());
             if offset > cookie && !take(entry) {
                 return Ok(());
             }
@@ -174,31 +155,12 @@ impl OpenNode for OpenDirectory {
         Ok(())
     }
 
-    fn attributes(&self) -> Result<Attributes> {
-        Ok(self.shared.directory_attributes())
-    }
-
     fn set_attributes(&self, _set: &SetAttributes) -> Result<()> {
         Err(refusal("setattr", Errno::EPERM))
     }
 
     /// As fsync(2) of a file: whoever syncs the directory wants all that is in it.
-    fn sync(&self, _data_only: bool) -> Result<()> {
-        self.shared.dataset.sync().map_err(super::failed("fsync"))
-    }
-
-    fn lock(&self, _owner: &LockOwner, range: LockRange) -> Result<bool> {
-        if range.kind == LockKind::UNLOCK {
-            return Ok(true);
-        }
-        Err(Error::Unsupported { operation: "locking a directory", store: STORE })
-    }
-
-    fn lock_in_the_way(
-        &self,
-        _owner: &LockOwner,
-        _range: LockRange,
-    ) -> Result<Option<(LockOwner, LockRange)>> {
-        Ok(None)
+    fn sync(&self) -> Result<()> {
+        self.0.dataset.sync().map_err(super::failed("fsync"))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use p9::{Attributes, Errno, OpenFlags, Qid, SetAttributes, SetattrMask, StatFs, mode};
-use store::{Error, LockOwner, LockRange, Node, OpenNode, OpeningLocks, Result, Walk};
+use store::{Error, Node, OpenNode, OpeningLocks, Result, Walk};
 
 use super::directory::DirectoryNode;
 use super::{Shared, failed, refusal};
@@ -181,16 +181,8 @@ impl OpenNode for OpenView {
         self.shared.dataset.sync().map_err(failed("fsync"))
     }
 
-    fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool> {
-        self.locks.lock(owner, range)
-    }
-
-    fn lock_in_the_way(
-        &self,
-        owner: &LockOwner,
-        range: LockRange,
-    ) -> Result<Option<(LockOwner, LockRange)>> {
-        self.locks.in_the_way(owner, range)
+    fn locks(&self) -> Option<&OpeningLocks> {
+        Some(&self.locks)
     }
 
     /// The kernel may move bytes out of a replica at any time, but into one only while the dataset

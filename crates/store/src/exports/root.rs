@@ -2,26 +2,18 @@
 
 use std::sync::Arc;
 
-use p9::{
-    Attributes, DirEntry, Errno, GetattrMask, LockKind, OpenFlags, Qid, QidType, SetAttributes,
-    StatFs, mode,
-};
+use p9::{Attributes, DirEntry, Errno, GetattrMask, OpenFlags, Qid, QidType, StatFs, mode};
 
 use super::List;
 use super::member::MemberNode;
 use crate::error::{Error, Result};
+use crate::listing::{FIRST_COOKIE, Listing, OpenListing, walk_by_steps};
 use crate::name::{self, NAME_BYTES_MAX};
-use crate::node::{LockOwner, LockRange, Node, OpenNode, Walk};
+use crate::node::{Node, OpenNode, Walk};
 use crate::wrapper::refuse_changes;
 
 /// `qid.path` of the root: members' files have marks, so that small numbers are free.
 const ROOT_PATH: u64 = 1;
-
-/// The cookie of `..`; members have those behind, in the order of names.
-const DOTS_COOKIE: u64 = 2;
-
-/// `DT_DIR` of readdir(3).
-const DIRECTORY_ENTRY: u8 = 4;
 
 pub(super) struct RootNode {
     list: Arc<List>,
@@ -63,25 +55,15 @@ impl Node for RootNode {
     }
 
     fn walk(&self, names: &[&[u8]]) -> Result<Walk> {
-        let Some((first, rest)) = names.split_first() else {
-            return Ok(Walk { qids: Vec::new(), end: Some(Arc::new(Self::new(&self.list))) });
-        };
-        let (at, next): (Qid, Arc<dyn Node>) = match *first {
-            b"." | b".." => (qid(), Arc::new(Self::new(&self.list))),
+        let here = || Arc::new(Self::new(&self.list)) as Arc<dyn Node>;
+        walk_by_steps(&here, names, &|name| match name {
+            b"." | b".." => Ok(here()),
             name => {
                 name::check("walk", name, Errno::EINVAL)?;
                 let member = self.list.members.get(name).ok_or(refusal("walk", Errno::ENOENT))?;
-                let node = MemberNode::top(&self.list, member)?;
-                (node.qid(), Arc::new(node))
+                Ok(Arc::new(MemberNode::top(&self.list, member)?))
             }
-        };
-        if rest.is_empty() {
-            return Ok(Walk { qids: vec![at], end: Some(next) });
-        }
-        // The first element was reached, so that no later one makes the walk fail.
-        let mut walk = next.walk(rest).unwrap_or(Walk { qids: Vec::new(), end: None });
-        walk.qids.insert(0, at);
-        Ok(walk)
+        })
     }
 
     fn attributes(&self) -> Result<Attributes> {
@@ -92,7 +74,7 @@ impl Node for RootNode {
         if flags.writes() || flags.contains(OpenFlags::TRUNCATE) {
             return Err(refusal("open", Errno::EISDIR));
         }
-        Ok(Arc::new(RootOpen { list: Arc::clone(&self.list) }))
+        Ok(Arc::new(OpenListing(Members(Arc::clone(&self.list)))))
     }
 
     fn create(
@@ -157,69 +139,38 @@ fn attributes(list: &List) -> Attributes {
     }
 }
 
-struct RootOpen {
-    list: Arc<List>,
-}
+/// All members, once the root is opened.
+struct Members(Arc<List>);
 
-impl OpenNode for RootOpen {
-    fn read_at(&self, _buffer: &mut [u8], _offset: u64) -> Result<usize> {
-        Err(refusal("read", Errno::EISDIR))
+impl Listing for Members {
+    fn attributes(&self) -> Result<Attributes> {
+        Ok(attributes(&self.0))
     }
 
-    fn write_at(&self, _data: &[u8], _offset: u64) -> Result<usize> {
-        Err(refusal("write", Errno::EBADF))
+    fn above(&self) -> Qid {
+        qid()
     }
 
-    fn read_directory(
+    /// In the order of names.
+    fn entries(
         &self,
         cookie: u64,
+        _is_beginning: bool,
         take: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
-        for (name, offset) in [(&b"."[..], 1), (b"..", DOTS_COOKIE)] {
-            let entry = DirEntry { qid: qid(), offset, kind: DIRECTORY_ENTRY, name };
-            if offset > cookie && !take(entry) {
-                return Ok(());
-            }
-        }
-        for member in self.list.members.values() {
-            let offset = DOTS_COOKIE + member.number;
+        for member in self.0.members.values() {
+            // Members are counted from 1.
+            let offset = FIRST_COOKIE - 1 + member.number;
             if offset <= cookie {
                 continue;
             }
             // A member that cannot be reached now is listed all the same.
             let path = member.store.root().map_or(0, |root| root.qid().path);
             let qid = Qid { kind: QidType::DIR, version: 0, path: member.path(path) };
-            if !take(DirEntry { qid, offset, kind: DIRECTORY_ENTRY, name: &member.name }) {
+            if !take(DirEntry::of(qid, offset, &member.name)) {
                 return Ok(());
             }
         }
         Ok(())
-    }
-
-    fn attributes(&self) -> Result<Attributes> {
-        Ok(attributes(&self.list))
-    }
-
-    fn set_attributes(&self, _set: &SetAttributes) -> Result<()> {
-        Err(Error::ReadOnly { operation: "setattr" })
-    }
-
-    fn sync(&self, _data_only: bool) -> Result<()> {
-        Ok(())
-    }
-
-    fn lock(&self, _owner: &LockOwner, range: LockRange) -> Result<bool> {
-        if range.kind == LockKind::UNLOCK {
-            return Ok(true);
-        }
-        Err(Error::Unsupported { operation: "fcntl", store: "list of exports" })
-    }
-
-    fn lock_in_the_way(
-        &self,
-        _owner: &LockOwner,
-        _range: LockRange,
-    ) -> Result<Option<(LockOwner, LockRange)>> {
-        Ok(None)
     }
 }

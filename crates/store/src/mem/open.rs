@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use p9::{Attributes, DirEntry, Errno, OpenFlags, Qid, QidType, SetAttributes, SetattrMask};
+use p9::{Attributes, DirEntry, Errno, OpenFlags, Qid, SetAttributes, SetattrMask};
 
 use super::inode::{Body, Inode};
 use super::tree::{Entry, FIRST_COOKIE};
 use super::{Tree, reading, refusal, writing};
 use crate::error::Result;
 use crate::locks::OpeningLocks;
-use crate::node::{LockOwner, LockRange, OpenNode};
+use crate::node::OpenNode;
 
 /// Entries that a listing copies at a time, so as not to lock the directory while it gives them.
 const ENTRIES_AT_A_TIME: usize = 128;
@@ -35,24 +35,15 @@ impl MemOpen {
     fn give_dots(&self, cookie: u64, take: &mut dyn FnMut(DirEntry<'_>) -> bool) -> bool {
         let up = self.entry.place().map_or_else(|| Arc::clone(&self.entry), |(dir, _)| dir);
         let dots = [(1, &b"."[..], &self.entry), (2, b"..", &up)];
-        dots.iter().filter(|(own, ..)| *own > cookie).all(|(own, name, entry)| {
-            take(DirEntry { qid: unversioned(&entry.inode), offset: *own, kind: 4, name })
-        })
+        dots.iter()
+            .filter(|(own, ..)| *own > cookie)
+            .all(|(own, name, entry)| take(DirEntry::of(qid(&entry.inode), *own, name)))
     }
 }
 
-/// The qid of a directory entry: as everywhere, listings do not tell versions.
-fn unversioned(inode: &Inode) -> Qid {
+/// The qid of a directory entry.
+fn qid(inode: &Inode) -> Qid {
     Qid { kind: inode.kind(), version: 0, path: inode.number }
-}
-
-/// `DT_DIR`, `DT_LNK`, `DT_REG` of readdir(3).
-fn entry_type(kind: QidType) -> u8 {
-    match kind {
-        QidType::DIR => 4,
-        QidType::SYMLINK => 10,
-        _ => 8,
-    }
 }
 
 impl OpenNode for MemOpen {
@@ -111,8 +102,7 @@ impl OpenNode for MemOpen {
                 return Ok(());
             }
             for (offset, name, entry) in some {
-                let qid = unversioned(&entry.inode);
-                if !take(DirEntry { qid, offset, kind: entry_type(qid.kind), name: &name }) {
+                if !take(DirEntry::of(qid(&entry.inode), offset, &name)) {
                     return Ok(());
                 }
                 cookie = offset;
@@ -136,15 +126,7 @@ impl OpenNode for MemOpen {
         Ok(())
     }
 
-    fn lock(&self, owner: &LockOwner, range: LockRange) -> Result<bool> {
-        self.locks.lock(owner, range)
-    }
-
-    fn lock_in_the_way(
-        &self,
-        owner: &LockOwner,
-        range: LockRange,
-    ) -> Result<Option<(LockOwner, LockRange)>> {
-        self.locks.in_the_way(owner, range)
+    fn locks(&self) -> Option<&OpeningLocks> {
+        Some(&self.locks)
     }
 }
