@@ -82,7 +82,11 @@ impl Handle {
     /// # Errors
     /// As [`Handle::with`]; a refusal of a single range is none.
     pub fn write_batch(&self, repeat: Repeat, parts: &mut [WritePart<'_>]) -> Result<()> {
-        self.with(repeat, |connection, fid| run(connection, fid, &mut Writes(parts)))
+        let outcome = self.with(repeat, |connection, fid| run(connection, fid, &mut Writes(parts)));
+        if parts.iter().any(|part| part.done > 0) {
+            self.note_change();
+        }
+        outcome
     }
 }
 

@@ -36,8 +36,18 @@ pub struct Handle {
     /// A fid at the same place that was not opened, for walks: walk(5) forbids them from an open
     /// one. Made when first needed.
     place: Binding,
-    /// The connection on which locks were taken; 0: none were.
-    locked_on: AtomicU32,
+    /// The connection on which locks were taken, and by whom ([`Session::forks`]); 0: none were.
+    locked_on: AtomicU64,
+    changes: Changes,
+}
+
+/// How many changes a service has carried out, and how many of them a sync has made safe.
+#[derive(Default)]
+struct Changes {
+    made: AtomicU32,
+    safe: AtomicU32,
+    /// By whom the last was made: [`Session::forks`].
+    maker: AtomicU32,
 }
 
 /// A fid and the generation of its connection, in one atomic so that a fork can never find a lock
@@ -152,7 +162,8 @@ impl Handle {
             qid,
             opened: Binding::new(live, fid),
             place,
-            locked_on: AtomicU32::new(0),
+            locked_on: AtomicU64::new(0),
+            changes: Changes::default(),
         }
     }
 
@@ -203,8 +214,8 @@ impl Handle {
     /// connection (tickets) is worthless on another; `Arc::ptr_eq` tells.
     ///
     /// # Errors
-    /// What `work` answers; `ESTALE` when the path leads to another file by now; `EIO` when locks
-    /// were lost with an earlier connection.
+    /// What `work` answers; `ESTALE` when the path leads to another file by now; `EIO` when locks, or
+    /// changes that only a sync or a close makes safe, were lost with an earlier connection.
     pub fn with<T>(
         &self,
         repeat: Repeat,
@@ -234,7 +245,9 @@ impl Handle {
     /// # Errors
     /// As ftruncate(2), fchmod(2), fchown(2), futimens(3), and as [`Handle::with`].
     pub fn set_attributes(&self, set: &SetAttributes) -> Result<()> {
-        self.simple(Repeat::Safe, |fid| Request::Setattr { fid, set: *set })
+        self.simple(Repeat::Safe, |fid| Request::Setattr { fid, set: *set })?;
+        self.note_change();
+        Ok(())
     }
 
     /// Makes data, and unless `data_only` attributes, durable.
@@ -242,8 +255,24 @@ impl Handle {
     /// # Errors
     /// As fsync(2), and as [`Handle::with`].
     pub fn sync(&self, data_only: bool) -> Result<()> {
+        let made = self.changes.made.load(Ordering::Acquire);
         let data_only = Optional(Some(u32::from(data_only)));
-        self.simple(Repeat::Safe, |fid| Request::Fsync { fid, data_only })
+        self.simple(Repeat::Safe, |fid| Request::Fsync { fid, data_only })?;
+        self.changes.safe.store(made, Ordering::Release);
+        Ok(())
+    }
+
+    /// Notes that the service has carried out a change of the file through this handle.
+    pub(crate) fn note_change(&self) {
+        self.changes.maker.store(self.session.forks(), Ordering::Relaxed);
+        self.changes.made.fetch_add(1, Ordering::Release);
+    }
+
+    /// Whether this process has changed the file through this handle and not synced it since.
+    fn has_unsafe_changes(&self) -> bool {
+        let Changes { made, safe, maker } = &self.changes;
+        made.load(Ordering::Acquire) != safe.load(Ordering::Acquire)
+            && maker.load(Ordering::Relaxed) == self.session.forks()
     }
 
     /// Room of the file system.
@@ -418,7 +447,9 @@ impl Handle {
             return Ok(fid);
         }
         let locked_on = self.locked_on.load(Ordering::Relaxed);
-        if locked_on != 0 && locked_on != live.generation {
+        // A child has none of its parent's locks (fork(2)).
+        let is_ours = locked_on >> 32 == u64::from(self.session.forks());
+        if locked_on != 0 && is_ours && locked_on != self.lock_mark(live) {
             // Somebody else may have locked and changed the file since.
             return Err(Error::Refused(Errno::EIO));
         }
@@ -469,32 +500,45 @@ impl Handle {
 
     fn open_again(&self, live: &Arc<Live>) -> Result<Fid> {
         let fid = self.walk_again(live)?;
-        match live.connection.call(&Request::Lopen { fid, flags: self.flags }) {
-            Ok(body) => {
-                live.connection.recycle(body);
-                Ok(fid)
+        let reopen = || {
+            let body = live.connection.call(&Request::Lopen { fid, flags: self.flags })?;
+            live.connection.recycle(body);
+            if self.has_unsafe_changes() && self.closing_counts(live, fid)? {
+                // What they were made in was given up with the connection, or with the service's process.
+                return Err(Error::Refused(Errno::EIO));
             }
-            Err(error) => {
-                live.clunk(fid);
-                Err(error)
-            }
+            Ok(fid)
+        };
+        reopen().inspect_err(|_| live.clunk(fid))
+    }
+
+    /// Whether changes may be lost until they are synced or the file is closed.
+    fn closing_counts(&self, live: &Arc<Live>, fid: Fid) -> Result<bool> {
+        if self.is_stored_at_close() {
+            return Ok(true);
         }
+        let mask = GetattrMask::BASIC;
+        let body = live.connection.call(&Request::Getattr { fid, mask })?;
+        let counts = match live.reply(&body)? {
+            Reply::Getattr { attributes } => attributes.valid.contains(GetattrMask::CLOSE_COUNTS),
+            _ => false,
+        };
+        live.connection.recycle(body);
+        Ok(counts)
     }
 
     /// Notes that locks are held on a connection; returns what was noted before.
-    pub(crate) fn mark_locked(&self, live: &Live) -> u32 {
-        self.locked_on.swap(live.generation, Ordering::Relaxed)
+    pub(crate) fn mark_locked(&self, live: &Live) -> u64 {
+        self.locked_on.swap(self.lock_mark(live), Ordering::Relaxed)
+    }
+
+    fn lock_mark(&self, live: &Live) -> u64 {
+        u64::from(self.session.forks()) << 32 | u64::from(live.generation)
     }
 
     /// Takes back a [`Handle::mark_locked`] that came to nothing.
-    pub(crate) fn mark_locked_as_before(&self, before: u32) {
+    pub(crate) fn mark_locked_as_before(&self, before: u64) {
         self.locked_on.store(before, Ordering::Relaxed);
-    }
-
-    /// Lets a handle go on after its locks were lost, because it never had any in this process:
-    /// for the child after fork(2).
-    pub fn forget_locks(&self) {
-        self.locked_on.store(0, Ordering::Relaxed);
     }
 }
 

@@ -62,6 +62,8 @@ pub struct Session {
     dial: Box<dyn Dial>,
     options: Options,
     generations: AtomicU32,
+    /// How often it was left to a parent.
+    forks: AtomicU32,
     /// The service has refused the extended dialect.
     plain: AtomicBool,
     line: Line,
@@ -96,6 +98,7 @@ impl Session {
             dial,
             options,
             generations: AtomicU32::new(1),
+            forks: AtomicU32::new(0),
             plain: AtomicBool::new(false),
             line: Line::default(),
             files: Registry::default(),
@@ -132,12 +135,14 @@ impl Session {
     /// no lock is waited for that a thread of the parent may have held; the child's next operation
     /// dials anew, and handles are opened again on the new connection when next used.
     ///
-    /// Locks (fcntl(2)) belong to processes, so the child has none; but here a handle that held
-    /// one fails in the child as it would after a break, unless [`Handle::forget_locks`] is called.
+    /// Locks (fcntl(2)) belong to processes, so the child has none, and what the parent has written
+    /// but not synced is the parent's to be told of.
     pub fn abandon(&self) {
         let line = self.line();
         // Another thread of this child may have done it just now; one fresh line is enough.
-        let _ = line.next.set(Box::default());
+        if line.next.set(Box::default()).is_ok() {
+            self.forks.fetch_add(1, Ordering::Relaxed);
+        }
         if let Ok(mut current) = line.current.try_write() {
             // Closes our copy of the descriptor.
             if let Some(live) = current.take() {
@@ -152,6 +157,12 @@ impl Session {
         if let Some(live) = self.current() {
             live.connection.part();
         }
+    }
+
+    /// How many forks lie between the process that made it and this one: what a handle remembers of an ancestor's
+    /// doings has another number.
+    pub(crate) fn forks(&self) -> u32 {
+        self.forks.load(Ordering::Relaxed)
     }
 
     fn line(&self) -> &Line {

@@ -308,6 +308,46 @@ fn a_program_that_is_killed_has_closed_nothing() {
     assert!(!said.contains("whole:"), "{said}");
 }
 
+/// Writes, waits for a file named go, and goes on; prints what is wrong with each step.
+const GOES_ON: &str = r#"
+import os, time
+def tried(what, *arguments):
+    try: what(*arguments); print("ok")
+    except OSError as error: print(error.errno)
+f = os.open("target/x", os.O_CREAT | os.O_WRONLY)
+quiet = os.open("target/quiet", os.O_CREAT | os.O_WRONLY)
+os.write(f, b"A" * 1000); os.fsync(f); os.write(f, b"B" * 1000); os.fstat(f)
+os.write(quiet, b"A" * 1000); os.fsync(quiet)
+open("up", "w").close()
+while not os.path.exists("go"): time.sleep(0.02)
+tried(os.write, f, b"C" * 1000)
+tried(os.fsync, f)
+tried(os.close, f)
+tried(os.write, quiet, b"C" * 1000)
+tried(os.close, quiet)
+"#;
+
+/// What was not synced is gone with the agent, and the one that comes after it cannot know: the program must be told.
+#[test]
+fn a_program_is_told_what_it_has_lost_with_the_agent() {
+    let logged = Logged::new();
+    let file = |name: &str| logged.dir.path().join(name);
+    fs::write(file("goes_on.py"), GOES_ON).unwrap();
+    let mut command = logged.command("target", &[], "exec python3 goes_on.py");
+    let program = command.stdout(Stdio::piped()).spawn().unwrap();
+    while !file("up").exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    logged.signal_agent(Signal::KILL);
+    logged.run(&[], "touch go").ok();
+    let ran: Ran = program.wait_with_output().unwrap().into();
+    assert_eq!(ran.ok(), "5\n5\n5\nok\nok\n");
+    logged.log_command(&["drain"]).ok();
+    assert_eq!(fs::read(logged.target().join("x")).unwrap(), b"A".repeat(1000));
+    let quiet = [b"A".repeat(1000), b"C".repeat(1000)].concat();
+    assert_eq!(fs::read(logged.target().join("quiet")).unwrap(), quiet);
+}
+
 #[test]
 fn a_program_that_ends_has_closed_its_files_without_patching_too() {
     let logged = Logged::new();

@@ -373,6 +373,7 @@ impl Core {
             Ok((connection, body)) => {
                 let count = count_written(&connection, body.reply(), data.len());
                 connection.recycle(body);
+                self.handle().note_change();
                 count?
             }
             // Whether an append was executed nobody can tell.
@@ -399,14 +400,16 @@ impl Core {
     fn write_through(&self, data: &[u8], offset: u64) -> Result<usize> {
         let safe = !self.appends() && !self.is_unbuffered();
         let repeat = if safe { Repeat::Safe } else { Repeat::OnlyUnsent };
-        self.handle().with(repeat, |connection, fid| {
+        let count = self.handle().with(repeat, |connection, fid| {
             let piece = &data[..data.len().min(connection.payload_max())];
             let ticket = connection.submit_write(fid, offset, piece)?;
             let body = connection.wait(ticket)?;
             let count = count_written(connection, body.reply(), piece.len());
             connection.recycle(body);
             count
-        })
+        })?;
+        self.handle().note_change();
+        Ok(count)
     }
 
     fn conclude(&self, state: &mut State, outcome: Result<()>) {
