@@ -9,6 +9,7 @@
 //! command line is wrong; `run` has its own (125, 126, 127), as env(1) has.
 #![forbid(unsafe_code)]
 
+mod agents;
 mod args;
 mod copy;
 mod doctor;
@@ -76,6 +77,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Sieve(command) => sieve::sieve(command, &in_force),
         Command::Log(command) => log::log(command, &in_force),
         Command::ObjectsAgent(args) => objects::agent(args),
+        Command::Orphan(args) => Ok(agents::start_orphan(args)),
         Command::Layout(command) => layout::layout(command, &places),
         Command::Doctor(args) => doctor::doctor(args, in_force()?),
         Command::Completions(args) => manual::completions(args).map(|()| ExitCode::SUCCESS),

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::support::{Ran, Served, noise, run, sluice};
+use crate::support::{CHILDREN, Ran, Served, noise, run, sluice};
 
 /// The preload library, as it is now: `./dev test` has just built it, and says where.
 fn library() -> &'static Path {
@@ -215,6 +215,13 @@ fn a_target_that_vanishes_and_returns_gets_everything() {
     for name in ["x", "y"] {
         assert!(fs::read(served.local(name)).unwrap() == noise(3_000_000), "{name}");
     }
+}
+
+#[test]
+fn the_agent_is_no_child_of_the_program() {
+    let logged = Logged::new();
+    fs::write(logged.dir.path().join("children.py"), CHILDREN).unwrap();
+    assert_eq!(logged.run(&[], "exec python3 children.py").ok(), "no children\n");
 }
 
 #[test]
