@@ -28,6 +28,7 @@ mod report;
 mod serve;
 mod show;
 mod sieve;
+mod sockets;
 mod stores;
 mod tree;
 

@@ -25,13 +25,6 @@ use crate::agents;
 /// The agent for messages.
 const WHO: &str = "the agent for object stores";
 
-/// Where the agent for these credentials listens, and what it says is written.
-fn socket() -> PathBuf {
-    let name = SocketName::Named(format!("objects-{:016x}", fingerprint()));
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    name.resolve(runtime.as_deref(), rustix::process::getuid().as_raw())
-}
-
 /// Tells credentials from others: an agent acts with those it was started with.
 fn fingerprint() -> u64 {
     let matters = |name: &OsStr| {
@@ -77,17 +70,15 @@ pub(crate) fn attach(
     if !always && !is_wanted(settings, program) {
         return Ok(None);
     }
-    let socket = socket();
-    crate::serve::private_directory(socket.parent().unwrap_or(Path::new("/")))?;
+    let socket = crate::sockets::private(&format!("objects-{:016x}", fingerprint()))?;
     // Of those who come together one starts it.
     let turn = turn(&socket)?;
     let stream = match UnixStream::connect(&socket) {
         Ok(stream) => stream,
         Err(_) => {
             start(&socket)?;
-            UnixStream::connect(&socket).with_context(|| {
-                format!("cannot reach {WHO} on {}", socket.display())
-            })?
+            UnixStream::connect(&socket)
+                .with_context(|| format!("cannot reach {WHO} on {}", socket.display()))?
         }
     };
     drop(turn);

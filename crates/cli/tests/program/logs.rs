@@ -35,17 +35,18 @@ fn library() -> &'static Path {
 /// A log and a target directory.
 struct Logged {
     dir: TempDir,
+    name: String,
 }
 
 impl Logged {
     fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         fs::create_dir(dir.path().join("target")).expect("a directory");
-        Self { dir }
+        Self { dir, name: "log".to_owned() }
     }
 
     fn log(&self) -> PathBuf {
-        self.dir.path().join("log")
+        self.dir.path().join(&self.name)
     }
 
     fn target(&self) -> PathBuf {
@@ -80,12 +81,17 @@ impl Logged {
         serde_json::from_slice(&fs::read(self.log().join("agent.json")).ok()?).ok()
     }
 
+    fn socket(&self) -> PathBuf {
+        self.agent().expect("an agent")["socket"].as_str().expect("a path").into()
+    }
+
     fn signal_agent(&self, signal: Signal) {
+        let socket = self.socket();
         let pid = self.agent().expect("an agent")["pid"].as_i64().expect("a number");
         let pid = Pid::from_raw(i32::try_from(pid).expect("a process")).expect("a process");
         // It may be about to end by itself.
         let _ = kill_process(pid, signal);
-        while UnixStream::connect(self.log().join("agent.sock")).is_ok() {
+        while UnixStream::connect(&socket).is_ok() {
             std::thread::sleep(Duration::from_millis(20));
         }
         // Until it has let go of the log.
@@ -97,7 +103,7 @@ impl Logged {
 impl Drop for Logged {
     fn drop(&mut self) {
         if let Some(pid) = self.agent().and_then(|agent| agent["pid"].as_i64())
-            && UnixStream::connect(self.log().join("agent.sock")).is_ok()
+            && UnixStream::connect(self.socket()).is_ok()
         {
             let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process");
             let _ = kill_process(pid, Signal::KILL);
@@ -222,6 +228,33 @@ fn the_agent_is_no_child_of_the_program() {
     let logged = Logged::new();
     fs::write(logged.dir.path().join("children.py"), CHILDREN).unwrap();
     assert_eq!(logged.run(&[], "exec python3 children.py").ok(), "no children\n");
+}
+
+#[test]
+fn a_log_may_lie_in_a_directory_whose_name_is_too_long_for_a_socket() {
+    let runtime = tempfile::tempdir().unwrap();
+    let log = format!("{}/log", "deep".repeat(30));
+    let mut logged = Logged::new();
+    logged.name = log;
+    let places = [runtime.path().to_owned(), runtime.path().join("missing")];
+    for (place, below) in places.iter().zip([runtime.path(), Path::new("/tmp")]) {
+        let run = |script: &str| {
+            let mut command = logged.command("target", &[], script);
+            Ran::from(command.env("XDG_RUNTIME_DIR", place).output().unwrap()).ok()
+        };
+        run("echo one > target/x");
+        let socket = logged.socket();
+        assert!(socket.starts_with(below), "{}", socket.display());
+        // The agent is found there by other steps of a script, and by commands.
+        let agent = logged.agent().unwrap()["pid"].clone();
+        run("echo two >> target/x");
+        assert_eq!(logged.agent().unwrap()["pid"], agent);
+        logged.log_command(&["drain"]).ok();
+        assert_eq!(fs::read(logged.target().join("x")).unwrap(), b"one\ntwo\n");
+        logged.signal_agent(Signal::TERM);
+        assert!(!socket.exists());
+        logged.log_command(&["discard", "--yes"]).ok();
+    }
 }
 
 #[test]
