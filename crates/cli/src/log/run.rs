@@ -32,15 +32,23 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 pub(crate) struct Attached {
     holder: Holder,
     run: String,
+    place: Place,
     /// A connection on which nothing is ever said. The program inherits it, and what it starts does: while one of them
     /// lives, so does the agent.
-    _lease: OwnedFd,
+    lease: OwnedFd,
 }
 
 impl Attached {
     /// Tells the program's processes of the log.
     pub(crate) fn tell(&self, command: &mut Command) {
         command.env(LOG_VARIABLE, &self.holder.log).env(job::RUN_VARIABLE, &self.run);
+    }
+
+    /// When the program has ended: waits until everything that was written is in its place.
+    pub(crate) fn wait(self, in_force: &InForce) -> Result<()> {
+        // What programs that were killed have not finished is dropped only when nobody is connected.
+        drop(self.lease);
+        super::offline::wait(&self.place, in_force)
     }
 }
 
@@ -54,6 +62,9 @@ pub(crate) fn attach(
     let Some(dir) = args.log.clone().or_else(|| config.dir.clone()) else {
         if args.to.is_some() {
             bail!("--to needs --log DIR: a directory on a disk of this node");
+        }
+        if args.wait {
+            bail!("--wait needs --log DIR: it waits until what is in a log has come to its place");
         }
         return Ok(None);
     };
@@ -83,7 +94,7 @@ pub(crate) fn attach(
     let lease = lease(&holder.socket)?;
     drop(turn);
     lead(settings, &target, &to, &holder.socket)?;
-    Ok(Some(Attached { holder, run, _lease: lease }))
+    Ok(Some(Attached { holder, run, place, lease }))
 }
 
 /// Whether a log that is in use may be used by this run, too.

@@ -258,6 +258,61 @@ fn a_log_may_lie_in_a_directory_whose_name_is_too_long_for_a_socket() {
 }
 
 #[test]
+fn a_run_that_waits_ends_when_all_is_drained_and_as_the_program_ended() {
+    let logged = Logged::new();
+    prepare(logged.dir.path());
+    for (script, status) in [("cp noise target/x", Some(0)), ("cp noise target/y; exit 7", Some(7))]
+    {
+        let flags = ["--wait", "--log-bandwidth", "1MiB"];
+        let ran = logged.run(&flags, script);
+        assert_eq!(ran.status, status, "{}", ran.err);
+        assert!(ran.err.contains("drained"), "{}", ran.err);
+    }
+    for name in ["x", "y"] {
+        assert!(fs::read(logged.target().join(name)).unwrap() == noise(700_000), "{name}");
+    }
+    // What a program that is killed has not finished is waited for no longer than the program.
+    let ran = logged.run(&["--wait"], "exec 3> target/z; echo lost >&3; kill -9 $$");
+    assert_eq!(ran.status, None, "{}", ran.err);
+    assert_eq!(fs::read(logged.target().join("z")).unwrap(), b"");
+    let error = sluice().args(["run", "--wait", "true"]).output().map(Ran::from).unwrap();
+    assert!(error.fails(125).contains("--wait needs --log"));
+}
+
+#[test]
+fn a_run_that_waits_says_that_the_drain_has_failed_or_does_its_work() {
+    let logged = Logged::new();
+    prepare(logged.dir.path());
+    // The agent is gone when the program has ended: the run drains.
+    let kill =
+        "kill -9 $(python3 -c 'import json; print(json.load(open(\"log/agent.json\"))[\"pid\"])')";
+    let slowly = ["--wait", "--log-bandwidth", "10KiB"];
+    let ran = logged.run(&slowly, &format!("cp noise target/x; {kill}"));
+    assert!(ran.err.contains("drained"), "{}", ran.err);
+    ran.ok();
+    assert!(fs::read(logged.target().join("x")).unwrap() == noise(700_000));
+    // It is gone, and what it has left cannot be read.
+    let script = format!("cp noise target/y; {kill}; echo broken > log/log.toml");
+    let error = logged.run(&slowly, &script).fails(125);
+    assert!(error.contains("not everything is in its place"), "{error}");
+    // Whoever waits no longer interrupts the wait, not the agent.
+    let logged = Logged::new();
+    prepare(logged.dir.path());
+    let script = "cp noise target/x; touch up";
+    let mut child = logged.command("target", &slowly, script).spawn().unwrap();
+    while !logged.dir.path().join("up").exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Until the program has ended: then signals are the run's own.
+    while child.try_wait().unwrap().is_none() {
+        let pid = Pid::from_child(&child);
+        kill_process(pid, Signal::INT).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(UnixStream::connect(logged.socket()).is_ok(), "the agent has ended");
+}
+
+#[test]
 fn an_agent_that_is_told_to_end_keeps_everything_for_later() {
     let logged = Logged::new();
     prepare(logged.dir.path());
