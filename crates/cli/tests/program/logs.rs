@@ -331,7 +331,7 @@ fn an_agent_that_is_told_to_end_keeps_everything_for_later() {
 
 /// Writes and syncs A, writes B, and ends in one of many ways.
 const ENDS: &str = r#"
-import os, signal, sys
+import ctypes, os, signal, sys
 how = sys.argv[1]
 f = os.open("target/" + how, os.O_CREAT | os.O_WRONLY)
 os.write(f, b"A" * 1000); os.fsync(f); os.write(f, b"B" * 1000)
@@ -354,6 +354,16 @@ elif how == "execkept":
     os.set_inheritable(f, True)
     os.execvp("sh", ["sh", "-c", f"printf CCC >&{f}"])
 elif how == "child": child(lambda: None)
+elif how in ("execv", "execvp", "execvpe", "execl", "execlp", "execle"):
+    libc = ctypes.CDLL(None)
+    words = [b"sh", b"-c", b"kill -9 $$", None]
+    path = b"sh" if "p" in how[5:] else b"/bin/sh"
+    many = lambda words: (ctypes.c_char_p * len(words))(*words)
+    environment = many([f"{name}={value}".encode() for name, value in os.environ.items()] + [None])
+    rest = words if how[4] == "l" else [many(words)]
+    getattr(libc, how)(path, *rest, *([environment] if how.endswith("e") else []))
+elif how == "spawn": os.waitpid(os.posix_spawn("/bin/true", ["true"], os.environ), 0)
+elif how == "system": os.system("exit 0")
 elif how == "writingchild": child(lambda: os.write(f, b"CCC"))
 os.kill(os.getpid(), signal.SIGKILL)
 "#;
@@ -407,13 +417,19 @@ fn a_program_that_is_killed_has_closed_nothing() {
 fn a_program_that_ends_has_closed_its_files_without_patching_too() {
     let logged = Logged::new();
     fs::write(logged.dir.path().join("ends.py"), ENDS).unwrap();
-    let script = "for how in exit _exit kill; do python3 ends.py $how; done 2> /dev/null\ntrue";
-    let mut command = logged.command("target", &[], script);
+    let closed = ["exit", "_exit", "exec"];
+    // Functions of libc that call execve(2) within it: consistency points, too.
+    let becomes = ["execv", "execvp", "execvpe", "execl", "execlp", "execle"];
+    let lives_on = ["kill", "spawn", "system"];
+    let names = [&closed[..], &becomes[..], &lives_on[..]].concat();
+    let all = names.join(" ");
+    let script = format!("for how in {all}; do python3 ends.py $how; done 2> /dev/null\ntrue");
+    let mut command = logged.command("target", &[], &script);
     Ran::from(command.env("SLUICE_PATCH", "0").output().expect("sluice starts")).ok();
     logged.log_command(&["drain"]).ok();
-    for (how, len) in [("exit", 2000), ("_exit", 2000), ("kill", 1000)] {
+    for how in names {
         let found = fs::metadata(logged.target().join(how)).unwrap().len();
-        assert_eq!(found, len, "{how}");
+        assert_eq!(found, if lives_on.contains(&how) { 1000 } else { 2000 }, "{how}");
     }
 }
 
