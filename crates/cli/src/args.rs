@@ -105,6 +105,8 @@ pub(crate) enum Command {
     Log(log::Log),
     #[command(hide = true)]
     ObjectsAgent(ObjectsAgent),
+    #[command(hide = true)]
+    Orphan(Orphan),
     Doctor(Doctor),
     Completions(Completions),
     Man(Man),
@@ -174,6 +176,14 @@ pub(crate) struct Run {
 pub(crate) struct ObjectsAgent {
     /// Where it listens
     pub(crate) socket: PathBuf,
+}
+
+/// Start a command of sluice's own as nobody's child
+#[derive(Debug, Args)]
+pub(crate) struct Orphan {
+    /// The command and what it takes
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<OsString>,
 }
 
 /// What `sluice run` is in an MPI job.

@@ -3,12 +3,14 @@
 //! 1. [`program::check`] finds the program, follows `#!` lines, and refuses what the dynamic loader would not preload.
 //! 2. [`library::find`] finds the preload library, and for MPI programs ([`mpi`]) the one for MPI-IO.
 //! 3. Settings go into one environment variable, the library into `LD_PRELOAD`, and execve(2) does the rest: no process
-//!    stays between the shell and the program, unless its stores are datasets ([`host`]).
+//!    stays between the shell and the program, unless something is left to do when that has ended ([`parent`]): its stores
+//!    are [`datasets`], or a log is to be waited for.
 
+mod datasets;
 mod elf;
-mod host;
 pub(crate) mod library;
 pub(crate) mod mpi;
+mod parent;
 pub(crate) mod program;
 
 use std::os::unix::process::CommandExt;
@@ -20,26 +22,27 @@ use anyhow::{Context, Result};
 
 use crate::args::Run;
 use crate::in_force::InForce;
-use host::Host;
+use crate::report::say;
+use datasets::Datasets;
 
 /// What the library for MPI-IO reads (docs/MPI.md).
 const SIEVE_VARIABLE: &str = "SLUICE_SIEVE";
 
-/// Becomes the program, or stays until it has ended where it uses datasets.
+/// Becomes the program, or stays until it has ended where something is left to do then.
 pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
     let (name, arguments) = args.program.split_first().context("no program is given")?;
     let path = match program::check(name) {
         Ok(path) => path,
         Err(refusal) => {
-            crate::report::say(format_args!("sluice run: {refusal}."));
+            say(format_args!("sluice run: {refusal}."));
             return Ok(ExitCode::from(refusal.exit_status()));
         }
     };
     let library = library::find()?;
     crate::rank::stay_with_agent()?;
     let mut settings = in_force.settings.clone();
-    host::add_layouts(&mut settings, &args.layout)?;
-    let host = Host::start(&mut settings)?;
+    datasets::add_layouts(&mut settings, &args.layout)?;
+    let datasets = Datasets::start(&mut settings)?;
     let log = crate::log::run::attach(&args.log, in_force, &mut settings)?;
     // After the log, whose target may be a bucket. It is kept until the program has been started.
     let _agent = crate::objects::attach(&mut settings, &args.program, args.objects)?;
@@ -62,7 +65,23 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
     if crate::rank::is_program(args, in_force, &path) {
         crate::rank::prepare_program(&mut command, &library, args)?;
     }
-    host::start(host, &mut command, &path)
+    if datasets.is_none() && !args.log.wait {
+        let error = command.exec();
+        say(format_args!("sluice run: {}: cannot be executed: {error}.", path.display()));
+        return Ok(ExitCode::from(126));
+    }
+    parent::run(&mut command, &path, |signals| {
+        let is_equal = datasets.is_none_or(Datasets::finish);
+        signals.restore();
+        let drained = match log.filter(|_| args.log.wait) {
+            Some(log) => log.wait(in_force),
+            None => Ok(()),
+        };
+        if let Err(error) = &drained {
+            say(format_args!("sluice run: {error:#}"));
+        }
+        is_equal && drained.is_ok()
+    })
 }
 
 /// Tells a program's process, and those that it starts, where its files are.

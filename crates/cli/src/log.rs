@@ -15,8 +15,6 @@ pub(crate) mod run;
 mod status;
 mod target;
 
-pub(crate) use agent::{close_inherited, leave, note};
-
 use std::process::ExitCode;
 
 use anyhow::Result;

@@ -9,6 +9,7 @@
 //! command line is wrong; `run` has its own (125, 126, 127), as env(1) has.
 #![forbid(unsafe_code)]
 
+mod agents;
 mod args;
 mod copy;
 mod doctor;
@@ -27,6 +28,7 @@ mod report;
 mod serve;
 mod show;
 mod sieve;
+mod sockets;
 mod stores;
 mod tree;
 
@@ -76,6 +78,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Sieve(command) => sieve::sieve(command, &in_force),
         Command::Log(command) => log::log(command, &in_force),
         Command::ObjectsAgent(args) => objects::agent(args),
+        Command::Orphan(args) => Ok(agents::start_orphan(args)),
         Command::Layout(command) => layout::layout(command, &places),
         Command::Doctor(args) => doctor::doctor(args, in_force()?),
         Command::Completions(args) => manual::completions(args).map(|()| ExitCode::SUCCESS),

@@ -9,28 +9,21 @@ mod agent;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use address::{Endpoint, RemotePath, Settings, SocketName, StorePlace, Uri};
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 pub(crate) use agent::agent;
 
-/// The number that the connection which keeps the agent has at least: low ones belong to the program.
-const LEASE_FROM: i32 = 600;
+use crate::agents;
 
-/// Where the agent for these credentials listens, and what it says is written.
-fn socket() -> PathBuf {
-    let name = SocketName::Named(format!("objects-{:016x}", fingerprint()));
-    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    name.resolve(runtime.as_deref(), rustix::process::getuid().as_raw())
-}
+/// The agent for messages.
+const WHO: &str = "the agent for object stores";
 
 /// Tells credentials from others: an agent acts with those it was started with.
 fn fingerprint() -> u64 {
@@ -77,17 +70,15 @@ pub(crate) fn attach(
     if !always && !is_wanted(settings, program) {
         return Ok(None);
     }
-    let socket = socket();
-    crate::serve::private_directory(socket.parent().unwrap_or(Path::new("/")))?;
+    let socket = crate::sockets::private(&format!("objects-{:016x}", fingerprint()))?;
     // Of those who come together one starts it.
     let turn = turn(&socket)?;
     let stream = match UnixStream::connect(&socket) {
         Ok(stream) => stream,
         Err(_) => {
             start(&socket)?;
-            UnixStream::connect(&socket).with_context(|| {
-                format!("cannot reach the agent for object stores on {}", socket.display())
-            })?
+            UnixStream::connect(&socket)
+                .with_context(|| format!("cannot reach {WHO} on {}", socket.display()))?
         }
     };
     drop(turn);
@@ -102,12 +93,7 @@ pub(crate) fn attach(
             spec.place = StorePlace::Relay(led.lead(uri.clone()));
         }
     }
-    // Kept over execve(2), and above where programs expect theirs.
-    let high = rustix::io::fcntl_dupfd_cloexec(&stream, LEASE_FROM);
-    let lease = high.unwrap_or_else(|_| stream.into());
-    rustix::io::fcntl_setfd(&lease, rustix::io::FdFlags::empty())
-        .context("cannot keep the agent for object stores")?;
-    Ok(Some(lease))
+    agents::lease(stream, WHO).map(Some)
 }
 
 /// Keeps everybody else from starting or ending the agent of this socket.
@@ -122,21 +108,11 @@ fn turn(socket: &Path) -> Result<std::fs::File> {
 
 /// Starts the agent, and waits until it listens.
 fn start(socket: &Path) -> Result<()> {
-    let program = std::env::current_exe().context("cannot tell where sluice itself is")?;
-    let mut command = Command::new(program);
-    command.arg("objects-agent").arg(socket);
-    // Its own files are local.
-    command.env_remove(Settings::VARIABLE).env_remove("LD_PRELOAD");
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = command.spawn().context("cannot start the agent for object stores")?;
-    let stdout = child.stdout.take().context("cannot hear of the agent for object stores")?;
-    let mut line = String::new();
-    BufReader::new(stdout)
-        .read_line(&mut line)
-        .context("cannot hear of the agent for object stores")?;
-    match line.trim_end() {
-        "ready" => Ok(()),
-        "" => bail!("the agent for object stores has ended before it was ready"),
-        error => bail!("{error}"),
-    }
+    let words = ["objects-agent".into(), socket.into()];
+    agents::start(&words, WHO, &log_of(socket)).map(drop)
+}
+
+/// Where the agent of this socket writes what it says.
+fn log_of(socket: &Path) -> PathBuf {
+    socket.with_extension("log")
 }

@@ -1,7 +1,6 @@
 //! `sluice serve`.
 
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use crate::format::name_text;
 use crate::in_force::{InForce, absolute};
 use crate::rank::Rank;
 use crate::report::{say, tell};
-use crate::stores;
+use crate::{sockets, stores};
 
 /// Serves until SIGINT or SIGTERM.
 pub(crate) fn serve(args: &Serve, in_force: &InForce) -> Result<ExitCode> {
@@ -161,7 +160,8 @@ pub(crate) fn listen(endpoint: &Endpoint) -> Result<Listen> {
     match client::Place::of(endpoint) {
         Some(client::Place::Unix(path)) => {
             if matches!(endpoint, Endpoint::Unix(SocketName::Named(_))) {
-                private_directory(path.parent().unwrap_or(Path::new("/")))?;
+                sockets::private_directory(path.parent().unwrap_or(Path::new("/")))
+                    .context("give another place by --listen unix:PATH")?;
             }
             Ok(Listen::Unix(
                 std::path::absolute(&path).with_context(|| path.display().to_string())?,
@@ -175,24 +175,6 @@ pub(crate) fn listen(endpoint: &Endpoint) -> Result<Listen> {
         }
         None => bail!("cannot listen on {endpoint}; write unix:PATH, tcp:HOST:PORT or mpi:NAME"),
     }
-}
-
-/// Makes the directory of this user's sockets; below /tmp somebody else may have been there first.
-pub(crate) fn private_directory(dir: &Path) -> Result<()> {
-    let context = || format!("cannot make the directory of the socket, {}", dir.display());
-    match std::fs::DirBuilder::new().mode(0o700).create(dir) {
-        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-        other => other.with_context(context)?,
-    }
-    let found = dir.symlink_metadata().with_context(context)?;
-    let uid = rustix::process::getuid().as_raw();
-    if !found.is_dir() || found.uid() != uid || found.mode() & 0o022 != 0 {
-        bail!(
-            "{} is not a directory that only you can write; remove it, or use --listen unix:PATH",
-            dir.display()
-        );
-    }
-    Ok(())
 }
 
 /// The URI under which clients reach an address.

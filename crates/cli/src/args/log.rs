@@ -23,6 +23,9 @@ pub(crate) struct Through {
     /// How many bytes per second go from the log to their place [default: 0, as many as it takes]
     #[arg(long, value_name = "SIZE", hide_short_help = true, value_parser = size)]
     pub(crate) log_bandwidth: Option<u64>,
+    /// End only when everything that was written through the log is in its place
+    #[arg(long)]
+    pub(crate) wait: bool,
 }
 
 /// Host logs: what has not come to its place yet

@@ -4,8 +4,6 @@
 //! `failed`. Then it leaves the terminal. It stays while anybody is connected, and ends when nobody is and everything
 //! that counts is drained; at a SIGTERM it ends at once, and all that was written stays in the log.
 
-use std::io::Write;
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,14 +14,13 @@ use drain::{Drain, Phase, Progress, Until};
 use hostlog::media::Media;
 use hostlog::{Description, Log, Manifest, Recovery};
 use logstore::{LogStore, Unfinished};
-use rustix::fs::{Mode, OFlags};
 use service::{Listen, Running, Service};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::files::{Holder, Place};
 use super::owner::{Nobody, Shown, state_of};
 use super::status::Report;
 use super::target::Target;
+use crate::agents::{self, Starter, note};
 use crate::args::log::Agent as Args;
 use crate::format::bytes_text;
 use crate::in_force::InForce;
@@ -39,74 +36,20 @@ const GRACE: Duration = Duration::from_secs(1);
 /// How long it waits for its first client.
 const FIRST_CLIENT: Duration = Duration::from_secs(60);
 
-/// The conversation with `sluice run`.
-struct Parent;
-
-impl Parent {
-    fn line(kind: &str, text: &str) {
-        // Nobody listening is no reason to end.
-        let _ = writeln!(std::io::stdout(), "{kind} {}", text.replace('\n', " "));
-    }
-
-    fn say(text: &str) {
-        Self::line("say", text);
-    }
-}
-
 /// Has the log until it is not needed any more.
 pub(crate) fn agent(args: &Args, in_force: InForce) -> Result<ExitCode> {
-    let _ = rustix::process::setsid();
-    close_inherited();
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGINT, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .context("cannot take over signals")?;
-    }
+    let stop = agents::begin()?;
     let place = Place::of(&args.dir)?;
     match Agent::start(args, &place, &in_force) {
         Ok(agent) => {
-            let holder = serde_json::to_string(&agent.holder)?;
-            Parent::line("ready", &holder);
-            leave(&place.file("agent.log"));
+            Starter::ready(&serde_json::to_string(&agent.holder)?, &place.file("agent.log"));
             agent.stay(&stop)
         }
         Err(error) => {
-            Parent::line("failed", &format!("{error:#}"));
+            Starter::failed(&error);
             Ok(ExitCode::FAILURE)
         }
     }
-}
-
-/// Lets go of what launchers and shells left open: whoever waits for the end of a pipe must not wait for this process.
-pub(crate) fn close_inherited() {
-    let names = std::fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let numbers = names.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
-    let numbers: Vec<i32> = numbers.filter(|number| *number > 2).collect();
-    for number in numbers {
-        // The one of the listing is closed already. Nothing else of this process is open yet.
-        let _ = nix::unistd::close(number);
-    }
-}
-
-/// Leaves the terminal and the working directory; what is said from here on goes to a file.
-pub(crate) fn leave(log: &Path) {
-    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::APPEND | OFlags::CLOEXEC;
-    let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty());
-    if let Ok(null) = null {
-        let _ = rustix::stdio::dup2_stdin(&null);
-        let _ = rustix::stdio::dup2_stdout(&null);
-        let log = rustix::fs::open(log, flags, Mode::from_raw_mode(0o600));
-        let _ = rustix::stdio::dup2_stderr(log.as_ref().unwrap_or(&null));
-    }
-    let _ = std::env::set_current_dir("/");
-}
-
-/// Says something in `agent.log`, with the time.
-pub(crate) fn note(text: std::fmt::Arguments<'_>) {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    let seconds = now.map_or(0, |since| since.as_secs());
-    let time = crate::format::time_text(i64::try_from(seconds).unwrap_or(0));
-    crate::report::say(format_args!("{time} {text}"));
 }
 
 /// The options of a log of so many bytes.
@@ -202,7 +145,7 @@ impl Agent {
             return Ok(());
         }
         let how = if recovery.closed { "left" } else { "left by a crash" };
-        Parent::say(&format!(
+        Starter::say(&format!(
             "sluice run: the log in {dir} holds what was {how} in an earlier run; bringing it to {to} first"
         ));
         let owner = Nobody { state: state_of(Some(&recovery)) };
@@ -212,10 +155,10 @@ impl Agent {
         let began = Instant::now();
         drain.run(Until::Drained, |error| {
             let error = text(error);
-            Parent::say(&format!("sluice run: {error}; it is tried again and again"));
+            Starter::say(&format!("sluice run: {error}; it is tried again and again"));
         })?;
         let done = drain.progress().snapshot();
-        Parent::say(&format!(
+        Starter::say(&format!(
             "sluice run: {} of an earlier run are in their place ({:.1} s)",
             crate::format::bytes_text(done.bytes),
             began.elapsed().as_secs_f64()

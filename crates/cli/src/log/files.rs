@@ -2,16 +2,18 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use hostlog::media::directory::Directory;
 use hostlog::{Log, Recovery};
 use serde::{Deserialize, Serialize};
+
+use crate::sockets;
 
 /// An agent that was killed may have its log for so long still: the system gives its memory back before its locks.
 const GONE_AFTER: Duration = Duration::from_secs(3);
@@ -78,13 +80,18 @@ impl Place {
         self.dir.join(name)
     }
 
-    /// Where the agent listens: in the directory, unless its name is too long for a socket (unix(7)).
+    /// Where the agent listens: in the directory, or, where its name is too long for a socket, in one of this user's, by the
+    /// directory's identity. Others find it in `agent.json`.
     pub(crate) fn socket(&self) -> Result<PathBuf> {
         let path = self.file("agent.sock");
-        if path.as_os_str().len() >= 108 {
-            bail!("{}: the name is too long for a socket; use a shorter one", self.dir.display());
+        if path.as_os_str().len() < sockets::PATH_BYTES {
+            return Ok(path);
         }
-        Ok(path)
+        let dir = self.dir.display();
+        let found = self.dir.metadata().with_context(|| dir.to_string())?;
+        sockets::private(&format!("log-{:x}-{:x}", found.dev(), found.ino())).with_context(|| {
+            format!("{dir}: the name is too long for a socket, and there is no other place for one")
+        })
     }
 
     /// Who has the log now; `None` if there is nobody who answers.
@@ -128,6 +135,10 @@ impl Place {
             let path = self.file(name);
             gone(fs::remove_file(&path))
                 .with_context(|| format!("cannot remove {}", path.display()))?;
+        }
+        // What an agent that was killed left elsewhere.
+        if let Ok(path) = self.socket() {
+            let _ = fs::remove_file(path);
         }
         let path = self.file("segments");
         gone(fs::remove_dir_all(&path)).with_context(|| format!("cannot remove {}", path.display()))

@@ -26,18 +26,46 @@ pub(crate) fn drain(args: &log::Drain, in_force: InForce) -> Result<ExitCode> {
         say(format_args!("the log is in use by `{}`; waiting for its agent", holder.command));
         let last = status::follow(&place, Show::best())?;
         if place.holder().is_some() {
-            return match last.filter(|last| last.state == "failed").and_then(|last| last.error) {
-                Some(error) => bail!(
-                    "the agent cannot drain: {error}; see {}",
-                    place.file("agent.log").display()
-                ),
-                None => Ok(ExitCode::SUCCESS),
-            };
+            check(&place, last)?;
+            return Ok(ExitCode::SUCCESS);
         }
         // It has ended: what it left is done here.
     }
     let (log, recovery) = open(&place)?;
     carry_out(&place, log, &recovery, args.log_bandwidth, &in_force)
+}
+
+/// Waits until the agent has brought everything to its place; where it has ended before, does it here.
+pub(super) fn wait(place: &Place, in_force: &InForce) -> Result<()> {
+    let dir = place.dir.display();
+    let context = || format!("not everything is in its place; it stays in the log in {dir}");
+    let last = status::follow(place, Show::best())?;
+    check(place, last).with_context(context)?;
+    if place.holder().is_some() {
+        return Ok(());
+    }
+    // Ranks of a job wait each for themselves; the first one brings what there is.
+    let turn = place.turn(true)?;
+    if place.holder().is_some() {
+        drop(turn);
+        let last = status::follow(place, Show::best())?;
+        return check(place, last).with_context(context);
+    }
+    let (log, recovery) = open(place).with_context(context)?;
+    if log.replay().next().is_none() && recovery.in_doubt.is_empty() {
+        return log.close().with_context(context);
+    }
+    carry_out(place, log, &recovery, None, in_force).map(drop).with_context(context)
+}
+
+/// Whether the agent can go on.
+fn check(place: &Place, last: Option<Report>) -> Result<()> {
+    match last.filter(|last| last.state == "failed").and_then(|last| last.error) {
+        Some(error) => {
+            bail!("the agent cannot drain: {error}; see {}", place.file("agent.log").display())
+        }
+        None => Ok(()),
+    }
 }
 
 fn open(place: &Place) -> Result<(Log, Recovery)> {

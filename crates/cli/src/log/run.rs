@@ -1,12 +1,11 @@
 //! `sluice run --log`: the log's agent is found or started, and the program's files are led there.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader};
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use address::{Detour, Endpoint, RemotePath, Route, Routes, Settings, SocketName, Uri};
@@ -15,15 +14,15 @@ use anyhow::{Context, Result, bail};
 use super::files::{Holder, Place};
 use super::job;
 use super::target::Target;
+use crate::agents;
 use crate::args::log::Through;
 use crate::in_force::InForce;
-use crate::report::say;
 
 /// Tells `libsluice_mpi.so` one log from another.
 const LOG_VARIABLE: &str = "SLUICE_LOG";
 
-/// The number that the connection which keeps the agent has at least: low ones belong to the program.
-const LEASE_FROM: i32 = 600;
+/// The agent for messages.
+const WHO: &str = "the log's agent";
 
 /// So long after it ended the agent has surely noted that a run has, and so often it is looked at until then.
 const NOTED_AFTER: Duration = Duration::from_secs(3);
@@ -33,15 +32,23 @@ const LOOK_AGAIN: Duration = Duration::from_millis(50);
 pub(crate) struct Attached {
     holder: Holder,
     run: String,
+    place: Place,
     /// A connection on which nothing is ever said. The program inherits it, and what it starts does: while one of them
     /// lives, so does the agent.
-    _lease: OwnedFd,
+    lease: OwnedFd,
 }
 
 impl Attached {
     /// Tells the program's processes of the log.
     pub(crate) fn tell(&self, command: &mut Command) {
         command.env(LOG_VARIABLE, &self.holder.log).env(job::RUN_VARIABLE, &self.run);
+    }
+
+    /// When the program has ended: waits until everything that was written is in its place.
+    pub(crate) fn wait(self, in_force: &InForce) -> Result<()> {
+        // What programs that were killed have not finished is dropped only when nobody is connected.
+        drop(self.lease);
+        super::offline::wait(&self.place, in_force)
     }
 }
 
@@ -55,6 +62,9 @@ pub(crate) fn attach(
     let Some(dir) = args.log.clone().or_else(|| config.dir.clone()) else {
         if args.to.is_some() {
             bail!("--to needs --log DIR: a directory on a disk of this node");
+        }
+        if args.wait {
+            bail!("--wait needs --log DIR: it waits until what is in a log has come to its place");
         }
         return Ok(None);
     };
@@ -84,7 +94,7 @@ pub(crate) fn attach(
     let lease = lease(&holder.socket)?;
     drop(turn);
     lead(settings, &target, &to, &holder.socket)?;
-    Ok(Some(Attached { holder, run, _lease: lease }))
+    Ok(Some(Attached { holder, run, place, lease }))
 }
 
 /// Whether a log that is in use may be used by this run, too.
@@ -130,7 +140,6 @@ fn start(
     size: Option<u64>,
     bandwidth: Option<u64>,
 ) -> Result<Holder> {
-    let program = std::env::current_exe().context("cannot tell where sluice itself is")?;
     let words: Vec<String> = std::env::args_os()
         .skip_while(|word| word != "--")
         .skip(1)
@@ -141,50 +150,23 @@ fn start(
         shown.truncate(end);
         shown.push('…');
     }
-    let mut command = Command::new(program);
-    command.args(["log", "agent"]).arg(&place.dir);
-    command.arg("--to").arg(target.text()?).args(["--run", run, "--command", &shown]);
+    let mut command: Vec<OsString> = vec!["log".into(), "agent".into(), place.dir.clone().into()];
+    let target = target.text()?;
+    for (flag, value) in [("--to", &*target), ("--run", run), ("--command", &shown)] {
+        command.extend([flag.into(), value.into()]);
+    }
     for (flag, value) in [("--log-size", size), ("--log-bandwidth", bandwidth)] {
-        if let Some(value) = value {
-            command.args([flag, &value.to_string()]);
-        }
+        command.extend(value.into_iter().flat_map(|value| [flag.into(), value.to_string().into()]));
     }
-    // The agent is nobody's rank, and its own files are local.
-    command.env_remove(Settings::VARIABLE).env_remove("LD_PRELOAD");
-    command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut child = command.spawn().context("cannot start the log's agent")?;
-    let stdout = child.stdout.take().context("cannot hear of the log's agent")?;
-    for line in BufReader::new(stdout).lines() {
-        let line = line.context("cannot hear of the log's agent")?;
-        match line.split_once(' ') {
-            Some(("say", text)) => say(format_args!("{text}")),
-            Some(("ready", holder)) => {
-                return serde_json::from_str(holder)
-                    .context("the log's agent said nothing sensible");
-            }
-            Some(("failed", error)) => {
-                let _ = child.wait();
-                bail!("{error}");
-            }
-            _ => {}
-        }
-    }
-    let status = child.wait().context("cannot wait for the log's agent")?;
-    bail!(
-        "the log's agent has ended before it was ready ({status}); see {}",
-        place.file("agent.log").display()
-    )
+    let holder = agents::start(&command, WHO, &place.file("agent.log"))?;
+    serde_json::from_str(&holder).context("the log's agent said nothing sensible")
 }
 
 /// Connects for good.
 fn lease(socket: &Path) -> Result<OwnedFd> {
     let stream = UnixStream::connect(socket)
         .with_context(|| format!("cannot reach the log's agent on {}", socket.display()))?;
-    // Kept over execve(2), and above where programs expect theirs.
-    let high = rustix::io::fcntl_dupfd_cloexec(&stream, LEASE_FROM);
-    let fd = high.unwrap_or_else(|_| stream.into());
-    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::empty()).context("cannot keep the agent")?;
-    Ok(fd)
+    agents::lease(stream, WHO)
 }
 
 /// Leads the target's files over the agent.

@@ -380,7 +380,7 @@ pub(super) fn follow(place: &Place, show: Show) -> Result<Option<Report>> {
         std::thread::sleep(LOOK_EVERY);
     }
     show.finish();
-    Ok(last(place))
+    Ok(last(place).filter(|report| report.at_ms >= begun))
 }
 
 #[cfg(test)]

@@ -1,17 +1,16 @@
 //! The agent's own process.
 
-use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use object::Buckets;
 use service::{Listen, Running, Service};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::agents::{self, Starter};
 use crate::args::ObjectsAgent;
 
 /// How often it looks whether anybody is there.
@@ -24,28 +23,22 @@ const LINGER_VARIABLE: &str = "SLUICE_OBJECTS_LINGER";
 
 /// Serves all buckets until nobody needs them any more.
 pub(crate) fn agent(args: &ObjectsAgent) -> Result<ExitCode> {
-    let _ = rustix::process::setsid();
-    crate::log::close_inherited();
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGTERM, SIGINT, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&stop))
-            .context("cannot take over signals")?;
-    }
-    let started = start(&args.socket);
-    let word = match &started {
-        Ok(_) => "ready".to_owned(),
-        Err(error) => format!("{error:#}").replace('\n', " "),
+    let stop = agents::begin()?;
+    let running = match start(&args.socket) {
+        Ok(running) => running,
+        Err(error) => {
+            Starter::failed(&error);
+            return Ok(ExitCode::FAILURE);
+        }
     };
-    let _ = writeln!(std::io::stdout(), "{word}");
-    let running = started?;
-    crate::log::leave(&args.socket.with_extension("log"));
+    Starter::ready("", &super::log_of(&args.socket));
     stay(&running, &stop, &args.socket);
     running.stop();
     Ok(ExitCode::SUCCESS)
 }
 
 fn start(socket: &Path) -> Result<Running> {
-    let tell: object::Tell = Arc::new(|text: &str| crate::log::note(format_args!("{text}")));
+    let tell: object::Tell = Arc::new(|text: &str| agents::note(format_args!("{text}")));
     let options = object::Options { tell: Some(tell), ..object::Options::default() };
     let store = Arc::new(Buckets::new(options));
     Ok(Service::builder(store).listen(Listen::Unix(socket.to_path_buf())).start()?)

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use address::Settings;
 
-use crate::support::{Ran, sluice};
+use crate::support::{CHILDREN, Ran, sluice};
 
 /// Any shared library will do where only the launcher is looked at.
 fn some_library() -> String {
@@ -230,4 +230,14 @@ fn a_program_with_a_dataset_is_told_a_socket_and_ends_as_it_ends() {
     assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(15));
     // Nothing of it is left in the way of the next.
     assert_eq!(start(&["true"]).status.code(), Some(0));
+}
+
+#[test]
+fn the_agent_for_object_stores_is_no_child_of_the_program() {
+    let runtime = tempfile::tempdir().unwrap();
+    let mut command = sluice();
+    command.env("SLUICE_PRELOAD", some_library()).env("XDG_RUNTIME_DIR", runtime.path());
+    command.env("SLUICE_OBJECTS_LINGER", "0");
+    command.args(["run", "--objects", "--", "python3", "-c", CHILDREN]);
+    assert_eq!(Ran::from(command.output().unwrap()).ok(), "no children\n");
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use crate::support::{Ran, Served, noise, run, sluice};
+use crate::support::{CHILDREN, Ran, Served, noise, run, sluice};
 
 /// The preload library, as it is now: `./dev test` has just built it, and says where.
 fn library() -> &'static Path {
@@ -35,17 +35,18 @@ fn library() -> &'static Path {
 /// A log and a target directory.
 struct Logged {
     dir: TempDir,
+    name: String,
 }
 
 impl Logged {
     fn new() -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         fs::create_dir(dir.path().join("target")).expect("a directory");
-        Self { dir }
+        Self { dir, name: "log".to_owned() }
     }
 
     fn log(&self) -> PathBuf {
-        self.dir.path().join("log")
+        self.dir.path().join(&self.name)
     }
 
     fn target(&self) -> PathBuf {
@@ -80,12 +81,17 @@ impl Logged {
         serde_json::from_slice(&fs::read(self.log().join("agent.json")).ok()?).ok()
     }
 
+    fn socket(&self) -> PathBuf {
+        self.agent().expect("an agent")["socket"].as_str().expect("a path").into()
+    }
+
     fn signal_agent(&self, signal: Signal) {
+        let socket = self.socket();
         let pid = self.agent().expect("an agent")["pid"].as_i64().expect("a number");
         let pid = Pid::from_raw(i32::try_from(pid).expect("a process")).expect("a process");
         // It may be about to end by itself.
         let _ = kill_process(pid, signal);
-        while UnixStream::connect(self.log().join("agent.sock")).is_ok() {
+        while UnixStream::connect(&socket).is_ok() {
             std::thread::sleep(Duration::from_millis(20));
         }
         // Until it has let go of the log.
@@ -97,7 +103,7 @@ impl Logged {
 impl Drop for Logged {
     fn drop(&mut self) {
         if let Some(pid) = self.agent().and_then(|agent| agent["pid"].as_i64())
-            && UnixStream::connect(self.log().join("agent.sock")).is_ok()
+            && UnixStream::connect(self.socket()).is_ok()
         {
             let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("a process");
             let _ = kill_process(pid, Signal::KILL);
@@ -218,6 +224,95 @@ fn a_target_that_vanishes_and_returns_gets_everything() {
 }
 
 #[test]
+fn the_agent_is_no_child_of_the_program() {
+    let logged = Logged::new();
+    fs::write(logged.dir.path().join("children.py"), CHILDREN).unwrap();
+    assert_eq!(logged.run(&[], "exec python3 children.py").ok(), "no children\n");
+}
+
+#[test]
+fn a_log_may_lie_in_a_directory_whose_name_is_too_long_for_a_socket() {
+    let runtime = tempfile::tempdir().unwrap();
+    let log = format!("{}/log", "deep".repeat(30));
+    let mut logged = Logged::new();
+    logged.name = log;
+    let places = [runtime.path().to_owned(), runtime.path().join("missing")];
+    for (place, below) in places.iter().zip([runtime.path(), Path::new("/tmp")]) {
+        let run = |script: &str| {
+            let mut command = logged.command("target", &[], script);
+            Ran::from(command.env("XDG_RUNTIME_DIR", place).output().unwrap()).ok()
+        };
+        run("echo one > target/x");
+        let socket = logged.socket();
+        assert!(socket.starts_with(below), "{}", socket.display());
+        // The agent is found there by other steps of a script, and by commands.
+        let agent = logged.agent().unwrap()["pid"].clone();
+        run("echo two >> target/x");
+        assert_eq!(logged.agent().unwrap()["pid"], agent);
+        logged.log_command(&["drain"]).ok();
+        assert_eq!(fs::read(logged.target().join("x")).unwrap(), b"one\ntwo\n");
+        logged.signal_agent(Signal::TERM);
+        assert!(!socket.exists());
+        logged.log_command(&["discard", "--yes"]).ok();
+    }
+}
+
+#[test]
+fn a_run_that_waits_ends_when_all_is_drained_and_as_the_program_ended() {
+    let logged = Logged::new();
+    prepare(logged.dir.path());
+    for (script, status) in [("cp noise target/x", Some(0)), ("cp noise target/y; exit 7", Some(7))]
+    {
+        let flags = ["--wait", "--log-bandwidth", "1MiB"];
+        let ran = logged.run(&flags, script);
+        assert_eq!(ran.status, status, "{}", ran.err);
+        assert!(ran.err.contains("drained"), "{}", ran.err);
+    }
+    for name in ["x", "y"] {
+        assert!(fs::read(logged.target().join(name)).unwrap() == noise(700_000), "{name}");
+    }
+    // What a program that is killed has not finished is waited for no longer than the program.
+    let ran = logged.run(&["--wait"], "exec 3> target/z; echo lost >&3; kill -9 $$");
+    assert_eq!(ran.status, None, "{}", ran.err);
+    assert_eq!(fs::read(logged.target().join("z")).unwrap(), b"");
+    let error = sluice().args(["run", "--wait", "true"]).output().map(Ran::from).unwrap();
+    assert!(error.fails(125).contains("--wait needs --log"));
+}
+
+#[test]
+fn a_run_that_waits_says_that_the_drain_has_failed_or_does_its_work() {
+    let logged = Logged::new();
+    prepare(logged.dir.path());
+    // The agent is gone when the program has ended: the run drains.
+    let kill =
+        "kill -9 $(python3 -c 'import json; print(json.load(open(\"log/agent.json\"))[\"pid\"])')";
+    let slowly = ["--wait", "--log-bandwidth", "10KiB"];
+    let ran = logged.run(&slowly, &format!("cp noise target/x; {kill}"));
+    assert!(ran.err.contains("drained"), "{}", ran.err);
+    ran.ok();
+    assert!(fs::read(logged.target().join("x")).unwrap() == noise(700_000));
+    // It is gone, and what it has left cannot be read.
+    let script = format!("cp noise target/y; {kill}; echo broken > log/log.toml");
+    let error = logged.run(&slowly, &script).fails(125);
+    assert!(error.contains("not everything is in its place"), "{error}");
+    // Whoever waits no longer interrupts the wait, not the agent.
+    let logged = Logged::new();
+    prepare(logged.dir.path());
+    let script = "cp noise target/x; touch up";
+    let mut child = logged.command("target", &slowly, script).spawn().unwrap();
+    while !logged.dir.path().join("up").exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Until the program has ended: then signals are the run's own.
+    while child.try_wait().unwrap().is_none() {
+        let pid = Pid::from_child(&child);
+        kill_process(pid, Signal::INT).unwrap();
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert!(UnixStream::connect(logged.socket()).is_ok(), "the agent has ended");
+}
+
+#[test]
 fn an_agent_that_is_told_to_end_keeps_everything_for_later() {
     let logged = Logged::new();
     prepare(logged.dir.path());
@@ -236,7 +331,7 @@ fn an_agent_that_is_told_to_end_keeps_everything_for_later() {
 
 /// Writes and syncs A, writes B, and ends in one of many ways.
 const ENDS: &str = r#"
-import os, signal, sys
+import ctypes, os, signal, sys
 how = sys.argv[1]
 f = os.open("target/" + how, os.O_CREAT | os.O_WRONLY)
 os.write(f, b"A" * 1000); os.fsync(f); os.write(f, b"B" * 1000)
@@ -259,6 +354,16 @@ elif how == "execkept":
     os.set_inheritable(f, True)
     os.execvp("sh", ["sh", "-c", f"printf CCC >&{f}"])
 elif how == "child": child(lambda: None)
+elif how in ("execv", "execvp", "execvpe", "execl", "execlp", "execle"):
+    libc = ctypes.CDLL(None)
+    words = [b"sh", b"-c", b"kill -9 $$", None]
+    path = b"sh" if "p" in how[5:] else b"/bin/sh"
+    many = lambda words: (ctypes.c_char_p * len(words))(*words)
+    environment = many([f"{name}={value}".encode() for name, value in os.environ.items()] + [None])
+    rest = words if how[4] == "l" else [many(words)]
+    getattr(libc, how)(path, *rest, *([environment] if how.endswith("e") else []))
+elif how == "spawn": os.waitpid(os.posix_spawn("/bin/true", ["true"], os.environ), 0)
+elif how == "system": os.system("exit 0")
 elif how == "writingchild": child(lambda: os.write(f, b"CCC"))
 os.kill(os.getpid(), signal.SIGKILL)
 "#;
@@ -352,13 +457,19 @@ fn a_program_is_told_what_it_has_lost_with_the_agent() {
 fn a_program_that_ends_has_closed_its_files_without_patching_too() {
     let logged = Logged::new();
     fs::write(logged.dir.path().join("ends.py"), ENDS).unwrap();
-    let script = "for how in exit _exit kill; do python3 ends.py $how; done 2> /dev/null\ntrue";
-    let mut command = logged.command("target", &[], script);
+    let closed = ["exit", "_exit", "exec"];
+    // Functions of libc that call execve(2) within it: consistency points, too.
+    let becomes = ["execv", "execvp", "execvpe", "execl", "execlp", "execle"];
+    let lives_on = ["kill", "spawn", "system"];
+    let names = [&closed[..], &becomes[..], &lives_on[..]].concat();
+    let all = names.join(" ");
+    let script = format!("for how in {all}; do python3 ends.py $how; done 2> /dev/null\ntrue");
+    let mut command = logged.command("target", &[], &script);
     Ran::from(command.env("SLUICE_PATCH", "0").output().expect("sluice starts")).ok();
     logged.log_command(&["drain"]).ok();
-    for (how, len) in [("exit", 2000), ("_exit", 2000), ("kill", 1000)] {
+    for how in names {
         let found = fs::metadata(logged.target().join(how)).unwrap().len();
-        assert_eq!(found, len, "{how}");
+        assert_eq!(found, if lives_on.contains(&how) { 1000 } else { 2000 }, "{how}");
     }
 }
 

@@ -53,6 +53,13 @@ impl Ran {
     }
 }
 
+/// A program for Python that says whose children it could wait for: wait(2) without waiting.
+pub(crate) const CHILDREN: &str = r#"
+import os
+try: print("children:", os.waitpid(-1, os.WNOHANG))
+except ChildProcessError: print("no children")
+"#;
+
 /// Runs `sluice` with arguments.
 pub(crate) fn run<I: AsRef<OsStr>>(arguments: impl IntoIterator<Item = I>) -> Ran {
     sluice().args(arguments).stdin(Stdio::null()).output().expect("sluice starts").into()

@@ -171,6 +171,77 @@ unsafe extern "C-unwind" fn execveat<H: Named>(
     }
 }
 
+unsafe extern "C" {
+    static environ: Strings;
+}
+
+/// execv(3) where libc's own calls of execve(2) are not seen.
+unsafe extern "C-unwind" fn execv<H: Named>(path: Path, arguments: Strings) -> c_int {
+    // SAFETY: the program's own arguments and environment (environ(7)).
+    unsafe { execve::<names::execve>(path, arguments, environ) }
+}
+
+/// execvpe(3), likewise.
+unsafe extern "C-unwind" fn execvpe<H: Named>(
+    file: Path,
+    arguments: Strings,
+    environment: Strings,
+) -> c_int {
+    prepare(ops::before_exec);
+    // SAFETY: the program's own environment.
+    let completed = unsafe { environment::complete(environment) };
+    let environment = completed.as_ref().map_or(environment, |made| made.entries.as_ptr());
+    // SAFETY: the program's own arguments.
+    unsafe { original!(H: fn(Path, Strings, Strings) -> c_int)(file, arguments, environment) }
+}
+
+/// execvp(3), likewise.
+unsafe extern "C-unwind" fn execvp<H: Named>(file: Path, arguments: Strings) -> c_int {
+    // SAFETY: the program's own arguments and environment (environ(7)).
+    unsafe { execvpe::<names::execvpe>(file, arguments, environ) }
+}
+
+#[cfg(target_arch = "x86_64")]
+unsafe extern "C-unwind" fn before_execl() {
+    prepare(ops::before_exec);
+}
+
+/// execl(3), execlp(3), execle(3), likewise: the arguments, any number of them, go on as they came. Strings alone, so
+/// that there are none in vector registers (System V ABI, 3.5.7).
+#[cfg(target_arch = "x86_64")]
+#[unsafe(naked)]
+unsafe extern "C-unwind" fn execl<H: Named>() -> c_int {
+    std::arch::naked_asm!(
+        "push rdi",
+        "push rsi",
+        "push rdx",
+        "push rcx",
+        "push r8",
+        "push r9",
+        // With the return address eight words: calls find the stack aligned.
+        "push rax",
+        "call {prepare}",
+        "call {slot}",
+        "mov r11, rax",
+        "pop rax",
+        "pop r9",
+        "pop r8",
+        "pop rcx",
+        "pop rdx",
+        "pop rsi",
+        "pop rdi",
+        "jmp r11",
+        prepare = sym before_execl,
+        slot = sym original_address::<H>,
+    )
+}
+
+/// Nothing is interposed there.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe extern "C-unwind" fn execl<H: Named>() -> c_int {
+    <c_int as crate::outcome::CReturn>::failed(p9::Errno::ENOSYS)
+}
+
 /// _exit(2): the end of exit(3) too, after stdio has written its last.
 unsafe extern "C-unwind" fn exit<H: Named>(status: c_int) {
     prepare(|| {
@@ -324,6 +395,10 @@ hooks! {
         Always execve [execve]
         Always fexecve [fexecve]
         Always execveat [execveat]
+        Interposing execv [execv]
+        Interposing execvp [execvp]
+        Interposing execvpe [execvpe]
+        Interposing execl [execl execlp execle]
         Always exit [_exit]
         Always umask [umask]
         Always raw_call [syscall]
