@@ -2,8 +2,7 @@
 """Datasets with real inputs: the files of LAMMPS, gfortran, HDF5 and NetCDF-4, and the readers people have.
 
 Programs here never change: what differs between the runs of one is the layout that is stored. Sizes are small;
-with --full there are the 168 million points of the paper, a Fortran record of more than 2 GiB, and VTK, which has
-ParaView's readers.
+with --full there are the 168 million points of the paper, a Fortran record of more than 2 GiB, VTK and ParaView.
 """
 
 import pathlib
