@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Log, Segment, State};
 use crate::error::{Error, Result};
-use crate::format::{FOUND_MAX, Header, Kind, RECORD_HEADER_BYTES, record_end};
+use crate::format::{Header, Kind, RECORD_HEADER_BYTES, SEQUENCE_MAX, record_end};
 use crate::ids::{FileId, Member, Position, Sequence};
 use crate::names::SEGMENTS;
 use crate::operation::Operation;
@@ -203,7 +203,7 @@ impl Log {
                 return Err(failure);
             }
             // With the record of a restart before it: what is opened must be found below the limit again.
-            if state.next >= FOUND_MAX - 1 {
+            if state.next >= SEQUENCE_MAX - 1 {
                 drop(state);
                 let source = io::Error::other("the log has used all numbers that records can have");
                 return Err(self.fail(Error::system("writing", &self.place, SEGMENTS, source)));
