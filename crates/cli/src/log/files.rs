@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -53,8 +53,7 @@ impl Place {
 
     /// The directory, made where it is missing.
     pub(crate) fn made(dir: &Path) -> Result<Self> {
-        let mut builder = fs::DirBuilder::new();
-        let made = builder.recursive(true).mode(0o700).create(dir);
+        let made = Directory::new(dir).make();
         made.with_context(|| format!("cannot make the log's directory {}", dir.display()))?;
         Self::of(dir)
     }
