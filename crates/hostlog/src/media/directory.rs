@@ -124,13 +124,36 @@ impl Media for Directory {
 
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.root.join(name);
-        let fresh = self.root.join(format!("{name}.new"));
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&fresh, &path)?;
+        replace(&path, bytes, &File::sync_all)?;
         sync_name(&path)
+    }
+}
+
+/// Makes `bytes` the whole content of a small file, after `sync` of what it is then.
+///
+/// What it held before stays under another name (`.new`), and the next time its place on the disk is written over: so that on
+/// a disk that other programs have filled one can still say how far one is.
+///
+/// # Errors
+/// Whatever the system says.
+pub fn replace(
+    path: &Path,
+    bytes: &[u8],
+    sync: &dyn Fn(&File) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(".new");
+    let fresh = Path::new(&fresh);
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(false).mode(0o600).open(fresh)?;
+    file.write_all(bytes)?;
+    file.set_len(bytes.len() as u64)?;
+    sync(&file)?;
+    let flags = rustix::fs::RenameFlags::EXCHANGE;
+    match rustix::fs::renameat_with(rustix::fs::CWD, fresh, rustix::fs::CWD, path, flags) {
+        Ok(()) => Ok(()),
+        // There is none yet, or the file system cannot.
+        Err(_) => fs::rename(fresh, path),
     }
 }
 
