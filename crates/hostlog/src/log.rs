@@ -177,6 +177,14 @@ impl Log {
         }
     }
 
+    /// The last record of the segment whose space comes back first, once all in it is drained; `None` where there is none but the
+    /// one that is written to.
+    #[must_use]
+    pub fn oldest_segment(&self) -> Option<Sequence> {
+        let state = self.state();
+        state.live.front().filter(|_| state.live.len() > 1).map(|live| Sequence(live.last))
+    }
+
     /// The epochs of groups that ranks have prepared and nobody has decided on. Those found when the log
     /// was opened must be decided from what other nodes' logs say.
     #[must_use]
