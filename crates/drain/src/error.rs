@@ -118,8 +118,9 @@ impl Error {
             Error::Log(source) => source.is_retryable(),
             // A file of the target may have been taken away for a moment.
             Error::Owner { .. } => true,
-            Error::Journal { .. }
-            | Error::JournalDamaged { .. }
+            // The log's disk may get space again; a file that was not replaced is as it was.
+            Error::Journal { source, .. } => hostlog::is_no_space(source),
+            Error::JournalDamaged { .. }
             | Error::UnknownFile { .. }
             | Error::OutOfOrder { .. }
             | Error::Stopped => false,
@@ -133,5 +134,25 @@ pub(crate) fn shown(path: &[u8]) -> String {
         "its top directory".to_owned()
     } else {
         String::from_utf8_lossy(path).into_owned()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_of_the_log_that_is_full_is_waited_for_and_one_that_fails_is_not() {
+        let journal = |kind: io::ErrorKind| Error::Journal {
+            operation: "writing",
+            path: PathBuf::from("drain"),
+            source: kind.into(),
+        };
+        assert!(journal(io::ErrorKind::StorageFull).is_retryable());
+        assert!(journal(io::ErrorKind::QuotaExceeded).is_retryable());
+        assert!(!journal(io::ErrorKind::PermissionDenied).is_retryable());
+        let source = io::ErrorKind::StorageFull.into();
+        let log = hostlog::Error::System { operation: "making", path: PathBuf::new(), source };
+        assert!(Error::Log(log).is_retryable());
     }
 }

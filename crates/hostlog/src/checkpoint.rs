@@ -2,7 +2,7 @@
 
 use std::io::{self, IoSlice};
 
-use crate::format::{Checkpoint, FOUND_MAX, SLOT_BYTES, SLOTS};
+use crate::format::{Checkpoint, SEQUENCE_MAX, SLOT_BYTES, SLOTS};
 use crate::media::MediaFile;
 
 /// The checkpoint file of an open log.
@@ -44,7 +44,7 @@ impl CheckpointFile {
 
     fn write(&mut self, pair: usize, value: Checkpoint) -> io::Result<()> {
         let generation = self.value.generation + 1;
-        if generation > FOUND_MAX {
+        if generation > SEQUENCE_MAX {
             return Err(io::Error::other("the log has used all generations of its checkpoint"));
         }
         self.value = Checkpoint { generation, ..value };

@@ -147,6 +147,12 @@ pub enum Error {
     },
 }
 
+/// Whether the system has no space for something, on the disk or in a quota.
+#[must_use]
+pub fn is_no_space(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+}
+
 impl Error {
     pub(crate) fn system(
         operation: &'static str,
@@ -179,13 +185,14 @@ impl Error {
         }
     }
 
-    /// Whether the same call may succeed later without anybody mending anything.
+    /// Whether the same call may succeed later without anybody mending anything in the log: a disk that is full may get
+    /// space again.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
             Error::Full { .. } | Error::Busy { .. } => true,
-            Error::System { .. }
-            | Error::Failed { .. }
+            Error::System { source, .. } => is_no_space(source),
+            Error::Failed { .. }
             | Error::Missing { .. }
             | Error::Exists { .. }
             | Error::Version { .. }

@@ -37,7 +37,7 @@ mod walk;
 mod window;
 
 pub use discard::discard;
-pub use error::{Error, Result};
+pub use error::{Error, Result, is_no_space};
 pub use ids::{FileId, Group, Member, Position, Sequence};
 pub use log::{Change, Log, Options, Placed, Placements, Prepare, Recovery, Status, Write};
 pub use manifest::{Description, Manifest};

@@ -73,8 +73,8 @@ pub(crate) struct State {
     /// Records that decide, waiting to be durable.
     pub(crate) decisions: VecDeque<(Header, Vec<u8>)>,
     pub(crate) rules: Rules,
-    /// Whether the disk had no place for a further segment the last time.
-    pub(crate) disk_full: bool,
+    /// When the disk had no place for a further segment, if it had none the last time.
+    pub(crate) disk_full: Option<Instant>,
     /// How many threads wait for a change.
     pub(crate) waiting: usize,
 }
@@ -117,6 +117,8 @@ pub struct Status {
     pub segment_bytes: u64,
     /// The size that all segments together may have.
     pub size_max_bytes: u64,
+    /// Whether its disk had no place for a further segment the last time.
+    pub disk_full: bool,
     /// Whether the log takes nothing more.
     pub failed: bool,
 }
@@ -170,8 +172,17 @@ impl Log {
             segment_files: state.files,
             segment_bytes: self.manifest.segment_bytes,
             size_max_bytes: self.options.size_max_bytes,
+            disk_full: state.disk_full.is_some(),
             failed: state.failed.is_some(),
         }
+    }
+
+    /// The last record of the segment whose space comes back first, once all in it is drained; `None` where there is none but the
+    /// one that is written to.
+    #[must_use]
+    pub fn oldest_segment(&self) -> Option<Sequence> {
+        let state = self.state();
+        state.live.front().filter(|_| state.live.len() > 1).map(|live| Sequence(live.last))
     }
 
     /// The epochs of groups that ranks have prepared and nobody has decided on. Those found when the log

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::format::{
-    Checkpoint, FOUND_MAX, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SLOT_BYTES, SLOTS, SegmentHeader,
-    Use,
+    Checkpoint, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN, SEQUENCE_MAX, SLOT_BYTES, SLOTS,
+    SegmentHeader, Use,
 };
 use crate::ids::Sequence;
 use crate::manifest::Manifest;
@@ -151,15 +151,15 @@ fn read_checkpoint(media: &dyn Media, log: u64) -> Result<(Checkpoint, usize)> {
             Err(source) => return Err(system(source)),
         }
     }
+    if let Some(beyond) = found.iter().map(Checkpoint::largest).find(|it| *it > SEQUENCE_MAX) {
+        let why = format!("{beyond} is no number that a log reaches");
+        return Err(Error::Manifest { path: place.join(CHECKPOINT), why });
+    }
     let whole = found.len();
     let durable = found.iter().map(|one| one.durable).max();
     let Some(newest) = found.into_iter().max_by_key(|one| one.generation) else {
         let why = "none of its slots is whole".to_owned();
         return Err(Error::Manifest { path: place.join(CHECKPOINT), why });
     };
-    if newest.generation > FOUND_MAX {
-        let why = format!("{} is no generation that a log reaches", newest.generation);
-        return Err(Error::Manifest { path: place.join(CHECKPOINT), why });
-    }
     Ok((Checkpoint { durable: durable.unwrap_or(newest.durable), ..newest }, whole))
 }

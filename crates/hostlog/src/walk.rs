@@ -8,9 +8,7 @@
 use std::collections::HashSet;
 
 use crate::error::{Error, Result};
-use crate::format::{
-    Bad, FOUND_MAX, Header, Kind, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, record_end,
-};
+use crate::format::{Bad, Header, Kind, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, record_end};
 use crate::ids::Sequence;
 use crate::rules::Rules;
 use crate::shelf::{Link, Shelf};
@@ -67,9 +65,7 @@ impl Found {
 
     /// Whether records are missing that had been durable.
     pub(crate) fn is_corrupt(&self) -> bool {
-        self.durable > self.last
-            || self.used > FOUND_MAX
-            || self.end.is_some_and(|end| end.bad == Bad::Malformed)
+        self.durable > self.last || self.end.is_some_and(|end| end.bad == Bad::Malformed)
     }
 
     pub(crate) fn corrupt(&self, shelf: &Shelf) -> Error {

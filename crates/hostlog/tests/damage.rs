@@ -292,6 +292,22 @@ fn a_full_disk_is_told_and_can_be_got_over() {
 }
 
 #[test]
+fn a_disk_that_has_space_again_is_written_to_without_a_drain() {
+    let disk = SimulatedDisk::new(1);
+    disk.set_capacity(16384 + 200 + 2 * SEGMENT_BYTES + 5000);
+    let log = create(&disk);
+    while write(&log, 0, 2000).is_ok() {}
+    assert!(log.status().disk_full);
+    disk.set_capacity(1 << 40);
+    // It is looked at only now and then.
+    let written = (0..100).any(|_| {
+        log.wait_for_space(std::time::Duration::from_millis(50));
+        write(&log, 0, 2000).is_ok()
+    });
+    assert!(written && !log.status().disk_full);
+}
+
+#[test]
 fn a_disk_that_became_read_only_is_a_failure() {
     let disk = SimulatedDisk::new(1);
     let log = filled(&disk);

@@ -163,7 +163,13 @@ impl Content {
     }
 
     pub(crate) fn has_plain_pending(&self) -> bool {
-        self.pending.values().any(|pending| pending.member.is_none())
+        self.oldest_plain_pending().is_some()
+    }
+
+    /// The oldest edit without a group that does not count yet.
+    pub(crate) fn oldest_plain_pending(&self) -> Option<Sequence> {
+        let plain = self.pending.iter().find(|(_, pending)| pending.member.is_none());
+        plain.map(|(sequence, _)| *sequence)
     }
 
     /// The bytes of those.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use hostlog::{Change, Member, Operation, Write};
+use hostlog::{Change, Member, Operation, Sequence, Write};
 use p9::Errno;
 
 use crate::content::{Content, Edit, Source};
@@ -177,15 +177,15 @@ impl Tree {
         Ok(())
     }
 
-    /// Commits what plain files have so far, with one sync for all.
-    pub(crate) fn commit_plain(&self) -> hostlog::Result<()> {
+    /// Commits what plain files have so far that have anything uncommitted up to `behind`, with one sync for all.
+    pub(crate) fn commit_plain(&self, behind: Sequence) -> hostlog::Result<()> {
         let mut begun = Vec::new();
         for inode in self.held() {
             let (Some(file), Body::File(content)) = (inode.file_id(), &inode.body) else {
                 continue;
             };
-            let has_some = reading(content).as_ref().is_some_and(Content::has_plain_pending);
-            if has_some && !guard(&inode.sharing).is_by_groups() {
+            let oldest = reading(content).as_ref().and_then(Content::oldest_plain_pending);
+            if oldest.is_some_and(|at| at <= behind) && !guard(&inode.sharing).is_by_groups() {
                 begun.push((self.log.begin_commit(0, file)?, inode));
             }
         }
@@ -316,8 +316,7 @@ impl Tree {
     }
 
     fn wait_counted(&self, operation: &'static str, since: Instant) -> store::Result<()> {
-        // What nobody has committed cannot be drained. A kernel short of memory writes back too.
-        self.commit_plain().map_err(|error| told(operation, error))?;
+        self.commit_for_space().map_err(|error| told(operation, error))?;
         let drained = self.log.status().drained;
         if self.log.wait_for_space(LOOK_EVERY) {
             if since.elapsed() > LOOK_EVERY {
@@ -331,6 +330,18 @@ impl Tree {
             return Err(refusal(operation, Errno::ENOSPC));
         }
         Ok(())
+    }
+
+    /// What nobody has committed cannot be drained, and holds back the space of all that lies behind it. A kernel short of
+    /// memory writes back, too; here a program that is killed later has what counts by then, so that no file is committed
+    /// which does not hold back the oldest segment.
+    fn commit_for_space(&self) -> hostlog::Result<()> {
+        self.commit_names()?;
+        let oldest = self.log.oldest_segment();
+        if oldest.is_some_and(|oldest| oldest <= self.drainable()) {
+            return Ok(());
+        }
+        self.commit_plain(oldest.unwrap_or(Sequence(u64::MAX)))
     }
 
     fn log_failure(&self, operation: &'static str) -> store::Result<()> {

@@ -134,7 +134,7 @@ impl LogStore {
     /// # Errors
     /// As [`Log::commit`].
     pub fn commit_plain(&self) -> Result<()> {
-        self.tree.commit_plain().map_err(Error::log("committing files in"))
+        self.tree.commit_plain(Sequence(u64::MAX)).map_err(Error::log("committing files in"))
     }
 
     /// Makes everything count that does not wait for ranks.

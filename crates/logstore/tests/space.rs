@@ -64,6 +64,42 @@ fn writers_wait_for_the_drain_and_lose_nothing() {
 }
 
 #[test]
+fn for_space_no_file_is_committed_that_does_not_hold_back_the_oldest_of_it() {
+    let mut scene = Scene::with(Arc::new(MemStore::new()), tiny());
+    let root = scene.root();
+    let (_, large) = root.create(b"large", BOTH, 0o644).unwrap();
+    // It is in the log first of all, so that there is no space without it.
+    let (_, early) = root.create(b"early", BOTH, 0o644).unwrap();
+    early.write_at(b"early", 0).unwrap();
+    let mut late = None;
+    let mut drain = std::mem::take(&mut scene.drain);
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for n in 0..15_u64 {
+                if n == 11 {
+                    let (_, open) = root.create(b"late", BOTH, 0o644).unwrap();
+                    open.write_at(b"late", 0).unwrap();
+                    late = Some(open);
+                }
+                large.write_at(&[7; PIECE], n * PIECE as u64).unwrap();
+                large.sync(false).unwrap();
+            }
+            is_done.store(true, Ordering::Release);
+        });
+        while !is_done.load(Ordering::Acquire) && !writer.is_finished() {
+            if scene.store.status().waiting > 0 {
+                drain.step(&scene.log, &scene.store, &*scene.target, usize::MAX, 0);
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        writer.join().unwrap();
+    });
+    assert_eq!(scene.store.status().uncommitted_bytes, 4, "of `late` alone");
+    drop((late, early));
+}
+
+#[test]
 fn where_all_of_it_waits_for_ranks_a_full_log_is_said_to_be() {
     let mut scene = Scene::with(Arc::new(MemStore::new()), tiny());
     let root = scene.root();

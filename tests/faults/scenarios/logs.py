@@ -1,9 +1,11 @@
 """The host log on a disk that fails, is full, or cannot be written; and an agent that is killed in the middle of something."""
 
+import errno
 import os
 import re
 import shutil
 import subprocess
+import time
 
 from house import places
 from log import points
@@ -71,7 +73,7 @@ class Logged:
 @scenario
 def a_log_whose_agent_is_killed_at_a_call(house):
     """What fsync had acknowledged is there after a recovery, whichever call of the agent was its last."""
-    for call, at in (("fdatasync", 5), ("fdatasync", 13), ("pwritev", 2), ("pwritev", 8), ("rename", 3)):
+    for call, at in (("fdatasync", 5), ("fdatasync", 13), ("pwritev", 2), ("pwritev", 8), ("rename,renameat2", 3)):
         logged = Logged(house, f"{call}-{at}")
         logged.write(f"{call}:signal=KILL:when={at}")
         logged.recovered(f"killed at {call} {at}:")
@@ -121,3 +123,85 @@ def a_log_on_a_read_only_disk(house):
     logged = Logged(house, "read-only", small_disk(house, "size=900k,ro") / "log")
     clear_sentence(logged.write(), "Read-only file system", "log's directory")
     hold(not logged.told(), "the program was started")
+
+
+# Makes files one after the other, each under its name when it is whole, and tries again where there is no space. After some it
+# waits to be told to go on.
+FILES, FILE_BYTES = 40, 700_000
+PATIENT = """
+import errno, os, sys, time
+target, notes, files, size = sys.argv[1], open(sys.argv[2], "a", buffering=1), int(sys.argv[3]), int(sys.argv[4])
+for number in range(files):
+    while number == 5 and not os.path.exists(sys.argv[5]):
+        time.sleep(0.05)
+    while True:
+        try:
+            with open(f"{target}/new{number}", "wb", buffering=0) as file:
+                rest = memoryview(bytes([number + 1]) * size)
+                while rest:
+                    rest = rest[file.write(rest):]
+                os.fsync(file)
+            os.rename(f"{target}/new{number}", f"{target}/file{number}")
+            break
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            notes.write(f"refused {number}\\n")
+            time.sleep(0.1)
+    notes.write(f"done {number}\\n")
+"""
+
+
+def wait_until(what, seconds_max, *explanation):
+    """Waits for something that takes as long as the machine needs."""
+    until = time.monotonic() + seconds_max
+    while not what():
+        hold(time.monotonic() < until, f"not after {seconds_max} s:", *explanation)
+        time.sleep(0.05)
+
+
+def fill(path):
+    """Takes all space that a file system has."""
+    with open(path, "wb", buffering=0) as other:
+        try:
+            while True:
+                other.write(bytes(4096))
+        except OSError as error:
+            hold(error.errno == errno.ENOSPC, "filling the disk:", error)
+
+
+@scenario
+def a_log_whose_disk_another_program_fills(house):
+    """Programs wait or get ENOSPC, `sluice log status` says why, the drain goes on, and once there is space, all does; nothing is lost."""
+    disk, go = small_disk(house, "size=60m"), house.scratch / "go"
+    logged = Logged(house, "filled", disk / "log")
+    program = house.start([house.sluice, "run", "--log", logged.log, "--to", logged.target, "--log-size", "64MiB", "--log-bandwidth", "4MiB", "--",
+                           "/usr/bin/python3", "-c", PATIENT, logged.target, logged.notes, FILES, FILE_BYTES, go], stderr=subprocess.PIPE, text=True)
+
+    def done():
+        return logged.told().count("done")
+
+    # The agent replaces its small files by others; both have a place by then.
+    small = [logged.log / f"{name}.new" for name in ("status.json", "drain", "drain.intent")]
+    wait_until(lambda: done() == 5 and all(path.exists() for path in small), 60, logged.told())
+    fill(disk / "other")
+    go.touch()
+    said = []
+
+    def is_told():
+        said.append(logged.command("status").stdout)
+        return "disk is full" in said[-1]
+
+    wait_until(is_told, 30, "status says:", *said[-1:])
+    # More than there is room for in the log: space comes of the drain alone.
+    wait_until(lambda: program.poll() is not None or done() > 30, 60, logged.told(), *said[-1:])
+    (disk / "other").unlink()
+    _, trouble = program.communicate(timeout=60)
+    hold(program.returncode == 0, "the program has ended with", program.returncode, trouble)
+    drained = logged.command("drain")
+    hold(drained.returncode == 0, drained.stderr)
+    for number in range(FILES):
+        found = (logged.target / f"file{number}").read_bytes()
+        hold(found == bytes([number + 1]) * FILE_BYTES, "file", number, "holds", len(found), "bytes and not what was written")
+    verified = logged.command("verify")
+    hold(verified.returncode == 0, verified.stderr)

@@ -1,15 +1,15 @@
 //! The files beside a log: who has it, and how far it is.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use hostlog::media::directory::Directory;
+use hostlog::media::directory::{self, Directory};
 use hostlog::{Log, Recovery};
 use serde::{Deserialize, Serialize};
 
@@ -53,8 +53,7 @@ impl Place {
 
     /// The directory, made where it is missing.
     pub(crate) fn made(dir: &Path) -> Result<Self> {
-        let mut builder = fs::DirBuilder::new();
-        let made = builder.recursive(true).mode(0o700).create(dir);
+        let made = Directory::new(dir).make();
         made.with_context(|| format!("cannot make the log's directory {}", dir.display()))?;
         Self::of(dir)
     }
@@ -118,11 +117,7 @@ impl Place {
 
     /// Replaces a small file as a whole.
     pub(crate) fn replace(&self, name: &str, text: &str) -> io::Result<()> {
-        let fresh = self.file(&format!("{name}.new"));
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-        file.write_all(text.as_bytes())?;
-        fs::rename(&fresh, self.file(name))
+        directory::replace(&self.file(name), text.as_bytes(), &|_| Ok(()))
     }
 
     /// Removes everything that belongs to a log. `log.toml` goes first: from then on there is none.
@@ -132,9 +127,10 @@ impl Place {
             other => other,
         };
         for name in FILES {
-            let path = self.file(name);
-            gone(fs::remove_file(&path))
-                .with_context(|| format!("cannot remove {}", path.display()))?;
+            for path in [self.file(name), self.file(&format!("{name}.new"))] {
+                gone(fs::remove_file(&path))
+                    .with_context(|| format!("cannot remove {}", path.display()))?;
+            }
         }
         // What an agent that was killed left elsewhere.
         if let Ok(path) = self.socket() {

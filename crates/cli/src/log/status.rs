@@ -55,6 +55,9 @@ pub(crate) struct Report {
     pub(crate) drained_record: u64,
     /// Writers that wait because the log is full.
     pub(crate) writers_waiting: u64,
+    /// The log's disk has no space for more of it.
+    #[serde(default)]
+    pub(crate) disk_full: bool,
     /// Files that ranks have open together, and whom they wait for.
     pub(crate) groups: Vec<GroupReport>,
     /// When this was written, in milliseconds since 1970.
@@ -119,6 +122,7 @@ impl Report {
             last_record: status.last.0,
             drained_record: status.drained.0,
             writers_waiting: store.waiting,
+            disk_full: status.disk_full,
             groups: store.groups.iter().map(group).collect(),
             at_ms: now_ms(),
             done: false,
@@ -226,6 +230,11 @@ fn shown(report: &Report) -> Result<()> {
     tell(format_args!("  {}", report.line()))?;
     if report.uncommitted_bytes > 0 {
         tell(format_args!("  {} do not count yet", bytes_text(report.uncommitted_bytes)))?;
+    }
+    if report.disk_full {
+        tell(format_args!(
+            "  its disk is full: it cannot become larger than it is; make space there, or wait for the drain"
+        ))?;
     }
     if report.writers_waiting > 0 {
         tell(format_args!(

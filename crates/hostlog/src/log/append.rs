@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::{Log, Segment, State};
 use crate::error::{Error, Result};
-use crate::format::{FOUND_MAX, Header, Kind, RECORD_HEADER_BYTES, record_end};
+use crate::format::{Header, Kind, RECORD_HEADER_BYTES, SEQUENCE_MAX, record_end};
 use crate::ids::{FileId, Member, Position, Sequence};
 use crate::names::SEGMENTS;
 use crate::operation::Operation;
@@ -203,7 +203,7 @@ impl Log {
                 return Err(failure);
             }
             // With the record of a restart before it: what is opened must be found below the limit again.
-            if state.next >= FOUND_MAX - 1 {
+            if state.next >= SEQUENCE_MAX - 1 {
                 drop(state);
                 let source = io::Error::other("the log has used all numbers that records can have");
                 return Err(self.fail(Error::system("writing", &self.place, SEGMENTS, source)));
@@ -214,16 +214,17 @@ impl Log {
                     drop(state);
                     match self.make_ready(want, limited) {
                         // The next turn says what that means for this record.
-                        Err(Error::System { .. }) if limited && self.state().disk_full => {}
+                        Err(Error::System { .. })
+                            if limited && self.state().disk_full.is_some() => {}
                         made => made?,
                     }
                 }
                 Step::Full => {
-                    let bytes = match state.disk_full {
+                    let disk_full = state.disk_full.is_some();
+                    let bytes = match disk_full {
                         true => state.files * self.manifest.segment_bytes,
                         false => self.options.size_max_bytes,
                     };
-                    let disk_full = state.disk_full;
                     return Err(Error::Full { place: self.place.clone(), bytes, disk_full });
                 }
             }
@@ -243,7 +244,8 @@ impl Log {
         let mut restart = None;
         if !state.tail.as_ref().is_some_and(|tail| fits(tail.offset)) {
             // One segment is kept for what must get on even when the log or the disk is full of data.
-            if limited && self.spare(state) < 2 {
+            let is_tried_again = state.disk_full.is_some() && self.may_grow(state);
+            if limited && self.spare(state) < 2 && !is_tried_again {
                 return Step::Full;
             }
             if limited && state.ready.len() + state.free.len() < 2 {

@@ -303,7 +303,7 @@ fn empty_state() -> State {
         files: 0,
         decisions: VecDeque::new(),
         rules: Rules::new(),
-        disk_full: false,
+        disk_full: None,
         waiting: 0,
     }
 }

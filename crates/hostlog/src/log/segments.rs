@@ -3,12 +3,16 @@
 use std::io::{self, IoSlice};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::{Log, Segment, State};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, is_no_space};
 use crate::format::{Checkpoint, SegmentHeader, Use};
 use crate::ids::Sequence;
 use crate::names;
+
+/// A disk that was full may have space after so long: another program had filled it.
+const TRY_AGAIN_AFTER: Duration = Duration::from_millis(200);
 
 impl Log {
     fn segments_max(&self) -> u64 {
@@ -18,10 +22,16 @@ impl Log {
     /// How many segments the log can still begin without exceeding its size.
     pub(crate) fn spare(&self, state: &State) -> u64 {
         let unmade = match state.disk_full {
-            true => 0,
-            false => self.segments_max().saturating_sub(state.files),
+            Some(_) => 0,
+            None => self.segments_max().saturating_sub(state.files),
         };
         state.ready.len() as u64 + state.free.len() as u64 + unmade
+    }
+
+    /// Whether the log may become larger, and the disk may have a place for that.
+    pub(crate) fn may_grow(&self, state: &State) -> bool {
+        let is_full = state.disk_full.is_some_and(|tried| tried.elapsed() < TRY_AGAIN_AFTER);
+        state.files < self.segments_max() && !is_full
     }
 
     /// Makes one segment ready if fewer than [`Options::ready_segments`](super::Options) are: writes a new
@@ -36,8 +46,7 @@ impl Log {
             if let Some(failure) = self.failure(&state) {
                 return Err(failure);
             }
-            let unmade = !state.disk_full && state.files < self.segments_max();
-            let possible = !state.free.is_empty() || unmade;
+            let possible = !state.free.is_empty() || self.may_grow(&state);
             if !possible || state.ready.len() >= self.options.ready_segments {
                 return Ok(false);
             }
@@ -45,7 +54,7 @@ impl Log {
         match self.make_ready(self.options.ready_segments, true) {
             Ok(()) => Ok(true),
             // There is nothing to do until something is drained.
-            Err(Error::System { .. }) if self.state().disk_full => Ok(false),
+            Err(Error::System { .. }) if self.state().disk_full.is_some() => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -59,7 +68,7 @@ impl Log {
             if let Some(failure) = self.failure(&state) {
                 return Err(failure);
             }
-            let is_full = limited && (state.disk_full || state.files >= self.segments_max());
+            let is_full = limited && !self.may_grow(&state);
             if state.ready.len() >= want.max(1) || (is_full && state.free.is_empty()) {
                 return Ok(());
             }
@@ -75,7 +84,10 @@ impl Log {
         };
         let used = self.number(&segment).map_err(|error| self.fail(error))?;
         let mut state = self.state();
-        state.files += u64::from(made);
+        if made {
+            state.files += 1;
+            state.disk_full = None;
+        }
         state.ready.push_back((segment, used));
         self.announce(state);
         Ok(())
@@ -88,7 +100,9 @@ impl Log {
         let file = match self.media.create(&name) {
             Ok(file) => file,
             Err(error) => {
-                self.state().disk_full |= is_no_space(&error);
+                if is_no_space(&error) {
+                    self.state().disk_full = Some(Instant::now());
+                }
                 return Err(system(error));
             }
         };
@@ -105,7 +119,7 @@ impl Log {
                 if !full || removed.is_err() {
                     return Err(self.fail(error));
                 }
-                self.state().disk_full = true;
+                self.state().disk_full = Some(Instant::now());
                 Err(error)
             }
         }
@@ -203,7 +217,7 @@ impl Log {
         let mut state = self.state();
         state.free.extend(given.into_iter().map(|live| live.segment));
         state.rules.forget(Sequence(drained));
-        state.disk_full = false;
+        state.disk_full = None;
         self.announce(state);
         Ok(())
     }
@@ -214,8 +228,4 @@ fn random() -> io::Result<u32> {
     let mut bytes = [0; 4];
     rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty())?;
     Ok(u32::from_le_bytes(bytes))
-}
-
-fn is_no_space(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, IoSlice, Write};
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use super::{Media, MediaFile};
@@ -22,15 +22,41 @@ impl Directory {
     }
 
     /// Makes the directory where it is missing: only its owner may look inside.
-    fn made(&self) -> io::Result<()> {
-        use std::os::unix::fs::DirBuilderExt;
-        let mut builder = fs::DirBuilder::new();
-        builder.recursive(true).mode(0o700).create(self.root.join(SEGMENTS))?;
+    ///
+    /// # Errors
+    /// Whatever the system says.
+    pub fn make(&self) -> io::Result<()> {
+        make_directories(&self.root.join(SEGMENTS), &mut sync_directory)?;
+        // Another process may have made them a moment ago, and its syncs may be still to come.
         sync_directory(&self.root)?;
         match self.root.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => sync_directory(parent),
             _ => Ok(()),
         }
+    }
+}
+
+/// Makes a directory, and those above it that are missing. Each name is made durable by `sync` of the directory that has
+/// it: a log whose directory's name a power cut takes away is lost with all that it holds.
+fn make_directories(path: &Path, sync: &mut dyn FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+    let parent = match path.parent() {
+        Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
+        Some(parent) => parent,
+        None => return Ok(()),
+    };
+    let make = || fs::DirBuilder::new().mode(0o700).create(path);
+    let made = match make() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            make_directories(parent, sync)?;
+            make()
+        }
+        made => made,
+    };
+    match made {
+        Ok(()) => sync(parent),
+        // Where it is there it does not matter why it cannot be made.
+        Err(_) if path.is_dir() => Ok(()),
+        Err(error) => Err(error),
     }
 }
 
@@ -49,7 +75,7 @@ impl Media for Directory {
     }
 
     fn lock(&self) -> io::Result<Box<dyn Send + Sync>> {
-        self.made()?;
+        self.make()?;
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false).mode(0o600);
         let file = options.open(self.root.join(LOCK))?;
@@ -98,13 +124,36 @@ impl Media for Directory {
 
     fn replace(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.root.join(name);
-        let fresh = self.root.join(format!("{name}.new"));
-        let mut options = OpenOptions::new();
-        let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(&fresh)?;
-        file.write_all(bytes)?;
-        file.sync_all()?;
-        fs::rename(&fresh, &path)?;
+        replace(&path, bytes, &File::sync_all)?;
         sync_name(&path)
+    }
+}
+
+/// Makes `bytes` the whole content of a small file, after `sync` of what it is then.
+///
+/// What it held before stays under another name (`.new`), and the next time its place on the disk is written over: so that on
+/// a disk that other programs have filled one can still say how far one is.
+///
+/// # Errors
+/// Whatever the system says.
+pub fn replace(
+    path: &Path,
+    bytes: &[u8],
+    sync: &dyn Fn(&File) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut fresh = path.as_os_str().to_owned();
+    fresh.push(".new");
+    let fresh = Path::new(&fresh);
+    let mut options = OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(false).mode(0o600).open(fresh)?;
+    file.write_all(bytes)?;
+    file.set_len(bytes.len() as u64)?;
+    sync(&file)?;
+    let flags = rustix::fs::RenameFlags::EXCHANGE;
+    match rustix::fs::renameat_with(rustix::fs::CWD, fresh, rustix::fs::CWD, path, flags) {
+        Ok(()) => Ok(()),
+        // There is none yet, or the file system cannot.
+        Err(_) => fs::rename(fresh, path),
     }
 }
 
@@ -175,5 +224,31 @@ impl MediaFile for DirectoryFile {
 
     fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_directory_that_was_made_has_its_name_synced_from_above_down() {
+        let top = tempfile::tempdir().expect("a directory");
+        let path = top.path().join("a/b/c");
+        let mut synced = Vec::new();
+        let mut sync = |path: &Path| {
+            synced.push(path.to_owned());
+            Ok(())
+        };
+        make_directories(&path, &mut sync).expect("directories");
+        // There is nothing to sync where nothing was made.
+        make_directories(&path, &mut sync).expect("directories");
+        let expected = ["", "a", "a/b"].map(|name| top.path().join(name));
+        assert!(path.is_dir() && synced.len() == 3);
+        assert!(synced.iter().zip(expected).all(|(a, b)| *a == b), "{synced:?}");
+        fs::write(top.path().join("file"), "").expect("a file");
+        let below = top.path().join("file/below");
+        let error = make_directories(&below, &mut |_| Ok(())).expect_err("a file is in the way");
+        assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
     }
 }
