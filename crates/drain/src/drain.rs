@@ -18,6 +18,7 @@ use crate::plan::{Plan, TooLate};
 use crate::progress::Progress;
 use crate::sequences::Sequences;
 use crate::target::Target;
+use crate::wholes::Wholes;
 use crate::write::{Work, Writer};
 
 /// Removals that are made behind one note of them at most.
@@ -122,6 +123,8 @@ pub struct Drain {
     stop: Arc<Stop>,
     progress: Arc<Progress>,
     memory: Option<Memory>,
+    /// What is known although a step has failed: of whole files, those that are replaced need not be again.
+    spared: Option<Memory>,
     /// Where files were at the mark in the log.
     at_mark: Vec<Bound>,
     /// The names that the journal has are those of this record.
@@ -180,6 +183,7 @@ impl Drain {
             stop: Arc::default(),
             progress,
             memory: None,
+            spared: None,
             at_mark,
             saved: Sequence(0),
             epochs: HashSet::new(),
@@ -211,13 +215,16 @@ impl Drain {
     pub fn step(&mut self) -> Result<Step> {
         let step = self.try_step();
         if step.is_err() {
-            self.memory = None;
+            self.memory = self.spared.take();
             self.target.reset();
         }
         step
     }
 
     fn load(&mut self) -> Result<Memory> {
+        if let Some(wholes) = self.wholes() {
+            wholes.clean_up()?;
+        }
         let (state, intents) = self.journal.load()?;
         self.saved = state.through;
         let mut marked = Names::default();
@@ -255,7 +262,9 @@ impl Drain {
             None => self.load()?,
         };
         let log = Arc::clone(&self.log);
-        let mut replay = log.replay();
+        // A version is one consistency point: all that counts now, and nothing that comes to count meanwhile.
+        let is_of_wholes = self.target.wholes().is_some();
+        let mut replay = if is_of_wholes { log.replay_of_now() } else { log.replay() };
         let (mut seen, mut records, mut complete) = (Sequence(0), 0, true);
         // The first and the last that data were found in.
         let mut segments = (u32::MAX, 0);
@@ -287,7 +296,7 @@ impl Drain {
             seen = sequence;
             let is_enough = memory.planned_bytes >= self.options.step_bytes
                 || records >= self.options.step_records;
-            if is_enough && !memory.is_catching_up() {
+            if is_enough && !is_of_wholes && !memory.is_catching_up() {
                 complete = false;
                 break;
             }
@@ -297,7 +306,10 @@ impl Drain {
         drop(replay);
         self.tell_what_is_left(&memory, complete, segments);
         self.remove(&mut memory)?;
-        self.write(&mut memory, |_| true)?;
+        if let Err(error) = self.write(&mut memory, |_| true) {
+            self.spared = is_of_wholes.then_some(memory);
+            return Err(error);
+        }
         // What is written over before it is written was counted twice.
         memory.planned_bytes = 0;
         memory.opened = 0;
@@ -405,6 +417,14 @@ impl Drain {
         let is_done = sequence <= memory.state.through || memory.intents.are_behind(sequence);
         let change = match operation {
             Operation::Bind { path } => Change::Bind(file, path),
+            Operation::Create { path, .. } if self.target.wholes().is_some() => {
+                // It is made when it is written, from what the log has: also once more, after a crash.
+                if !is_done {
+                    self.remove(memory)?;
+                }
+                memory.plans.entry(file).or_default().is_new = true;
+                Change::Bind(file, path)
+            }
             Operation::Create { path, mode } => {
                 if !is_done {
                     self.remove(memory)?;
@@ -470,6 +490,9 @@ impl Drain {
             memory.state.through = sequence;
             if !is_done {
                 self.progress.update(|now| now.names += 1);
+                if matches!(change, Change::Rename(..)) {
+                    self.save_names_of_wholes(memory)?;
+                }
             }
             if let Some(file) = replaced.filter(|file| memory.state.names.path_of(*file).is_none())
             {
@@ -489,6 +512,12 @@ impl Drain {
         }
     }
 
+    /// Writes down which changes of names are done, where what has a name does not tell whether it is what had it before.
+    /// The caller has removed what waits to be.
+    fn save_names_of_wholes(&self, memory: &Memory) -> Result<()> {
+        if self.target.wholes().is_some() { self.journal.save(&memory.state) } else { Ok(()) }
+    }
+
     fn rename(
         &self,
         memory: &mut Memory,
@@ -497,10 +526,16 @@ impl Drain {
         to: &[u8],
     ) -> Result<()> {
         self.remove(memory)?;
+        let file = memory.state.names.at(from).unwrap_or(FileId::NONE);
+        let is_new = memory.plans.get(&file).is_some_and(|plan| plan.is_new);
         let identity = self.target.identity(from)?;
         let intended = memory.intents.get(sequence);
         // Nothing, or something else: it was renamed before. Its data goes to where it is now.
         if intended.is_some_and(|intended| intended.is_none() || intended != identity) {
+            return Ok(());
+        }
+        if identity.is_none() && is_new {
+            // It is made under its new name, and takes the place of what has that when it is whole.
             return Ok(());
         }
         if identity.is_none() {
@@ -508,6 +543,9 @@ impl Drain {
         }
         let below = [from, b"/"].concat();
         self.write(memory, |path| path == from || path.starts_with(&below))?;
+        // Of a version, not of a file.
+        let identity =
+            if self.target.wholes().is_some() { self.target.identity(from)? } else { identity };
         self.intend(memory, vec![(sequence, identity)])?;
         self.target.rename(from, to)
     }
@@ -556,7 +594,19 @@ impl Drain {
                 self.target.remove(path, *directory)?;
             }
         }
-        Ok(())
+        self.save_names_of_wholes(memory)
+    }
+
+    fn wholes(&self) -> Option<Wholes<'_>> {
+        Some(Wholes {
+            log: &self.log,
+            target: self.target.wholes()?,
+            journal: &self.journal,
+            bucket: &self.bucket,
+            stop: &self.stop,
+            progress: &self.progress,
+            threads: self.options.threads,
+        })
     }
 
     /// Writes the plans of some files, and makes them durable.
@@ -573,6 +623,9 @@ impl Drain {
             } else {
                 plan.open = None;
             }
+        }
+        if let Some(wholes) = self.wholes() {
+            return wholes.write(works);
         }
         let writer = Writer {
             log: &self.log,
@@ -646,11 +699,12 @@ impl Drain {
             if paths.is_empty() {
                 continue;
             }
-            if let std::collections::hash_map::Entry::Vacant(entry) = identities.entry(file)
+            // Where files are replaced as wholes, it is their name's.
+            if (self.target.wholes().is_some() || !identities.contains_key(&file))
                 && let Some(now) = state.names.path_of(file)
-                && let Some(identity) = self.target.identity(now)?
+                && let Some(identity) = self.target.lasting_identity(now)?
             {
-                entry.insert(identity);
+                identities.insert(file, identity);
             }
             let Some(identity) = identities.get(&file) else { continue };
             let one = |path: &Vec<u8>| Bound { file, identity: *identity, path: path.clone() };

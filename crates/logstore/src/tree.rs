@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use hostlog::{Change, FileId, Log, Operation, Sequence};
 use p9::{Errno, Qid, QidType, Time, mode};
 use rustix::time::ClockId;
-use store::Node;
+use store::{Node, Store};
 
 use crate::Options;
 use crate::content::Content;
@@ -38,6 +38,8 @@ pub(crate) struct Tree {
     pub(crate) root: Arc<Entry>,
     pub(crate) user: User,
     pub(crate) name_bytes_max: usize,
+    /// The target, where its files are only replaced as wholes.
+    of_wholes: Option<Arc<dyn Store>>,
     next_file: AtomicU64,
     next_stream: AtomicU32,
     pub(crate) next_group: AtomicU32,
@@ -127,6 +129,7 @@ impl User {
 impl Tree {
     pub(crate) fn new(
         log: Arc<Log>,
+        target: &Arc<dyn Store>,
         root: Arc<dyn Node>,
         options: Options,
         next_file: u64,
@@ -139,6 +142,7 @@ impl Tree {
             options,
             root: Entry::unplaced(Arc::new(Inode::of_target(root))),
             user: User::own(),
+            of_wholes: target.wholes().is_some().then(|| Arc::clone(target)),
             name_bytes_max: if name_max == 0 { longest } else { name_max.min(longest) },
             next_file: AtomicU64::new(next_file.next_multiple_of(FILE_ID_STEP)),
             next_stream: AtomicU32::new(1),
@@ -294,6 +298,23 @@ impl Tree {
             return Err(refusal(operation, Errno::ENAMETOOLONG));
         }
         Ok(())
+    }
+
+    /// Refuses what a target of whole files can never have: links, and directories that move.
+    pub(crate) fn check_possible(
+        &self,
+        operation: &'static str,
+        errno: Errno,
+    ) -> store::Result<()> {
+        if self.of_wholes.is_some() { Err(refusal(operation, errno)) } else { Ok(()) }
+    }
+
+    /// Checks a path that something is to have.
+    pub(crate) fn check_path(&self, operation: &'static str, path: &[u8]) -> store::Result<()> {
+        match self.of_wholes.as_ref().and_then(|target| target.wholes()) {
+            Some(wholes) => wholes.check(operation, path),
+            None => Ok(()),
+        }
     }
 
     /// The entry of that name.

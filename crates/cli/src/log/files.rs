@@ -134,11 +134,12 @@ impl Place {
     }
 }
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "log.toml",
     "checkpoint",
     "drain",
     "drain.intent",
+    "drain.begun",
     "status.json",
     "agent.json",
     "agent.log",
