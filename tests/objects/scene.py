@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from house.checking import run
+from objects import cutter, servers
 
 PYTHON = "/usr/bin/python3"
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -48,6 +49,20 @@ class Scene:
         self.runtime.mkdir(mode=0o700)
         self.mounts = []
         self.server = None
+        self.other = None
+        self.cutter = None
+
+    def use_versitygw(self):
+        """Another server from here on, over the same directories."""
+        self.other = servers.Versity(self.scratch, self.full)
+        self.know(self.other.start())
+
+    def spoil(self, judge):
+        """A proxy before the server from here on."""
+        port = int(self.environment["AWS_ENDPOINT_URL"].rpartition(":")[2])
+        self.cutter = cutter.Cutter(port, judge)
+        self.environment["AWS_ENDPOINT_URL"] = f"http://127.0.0.1:{self.cutter.port}"
+        return self.cutter
 
     def start(self, port=0):
         self.server = subprocess.Popen(
@@ -58,20 +73,25 @@ class Scene:
                 break
             name, _, value = line.decode().strip().partition("=")
             said[name] = value
+        self.know(said)
+        return said
+
+    def know(self, said):
         kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
         self.environment = {**kept, **said, "XDG_RUNTIME_DIR": str(self.runtime), "SLUICE_OBJECTS_LINGER": "1"}
-        return said
+
+    def be_served(self):
+        if self.server is None and self.other is None:
+            self.start()
 
     def sluice_run(self, *command, options=(), **more):
         """Runs a program under `sluice run`."""
-        if self.server is None:
-            self.start()
+        self.be_served()
         return run(self.sluice, "run", *options, "--", *command, env=self.environment, **more)
 
     def command(self, *words, **more):
         """One of sluice's own commands."""
-        if self.server is None:
-            self.start()
+        self.be_served()
         return run(self.sluice, *words, env=self.environment, **more)
 
     def put(self, key, content):
@@ -87,15 +107,22 @@ class Scene:
         logs = list(self.runtime.glob("sluice/objects-*.log"))
         return "".join(log.read_text() for log in logs)
 
+    def log_agents(self):
+        """The agents of this scene's logs."""
+        return self.processes(b"log", b"agent")
+
     def agents(self):
         """Processes of agents that listen in this scene's directory."""
+        return self.processes(b"objects-agent")
+
+    def processes(self, *kind):
         found = []
         for process in pathlib.Path("/proc").glob("[0-9]*"):
             try:
                 words = (process / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            if b"objects-agent" in words and any(str(self.runtime).encode() in word for word in words):
+            if all(word in words for word in kind) and any(str(self.scratch).encode() in word for word in words):
                 found.append(int(process.name))
         return found
 
@@ -103,10 +130,16 @@ class Scene:
         if self.server is not None:
             self.server.kill()
             self.server.wait()
+        if self.other is not None:
+            self.other.end()
 
     def close(self):
         for mounted in self.mounts:
             subprocess.run([self.sluice, "umount", "--lazy", mounted], capture_output=True)
+        for agent in self.log_agents():
+            os.kill(agent, signal.SIGKILL)
+        if self.cutter is not None:
+            self.cutter.end()
         for agent in self.agents():
             try:
                 os.kill(agent, signal.SIGTERM)

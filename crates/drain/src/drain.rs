@@ -14,6 +14,7 @@ use crate::owner::{Bound, Owner};
 use crate::pace::{Bucket, Stop};
 use crate::progress::Progress;
 use crate::target::Target;
+use crate::wholes::Wholes;
 use crate::write::{Work, Writer};
 
 mod changes;
@@ -67,6 +68,8 @@ pub struct Drain {
     stop: Arc<Stop>,
     progress: Arc<Progress>,
     memory: Option<Memory>,
+    /// What is known although a step has failed: of whole files, those that are replaced need not be again.
+    spared: Option<Memory>,
     /// Where files were at the mark in the log.
     at_mark: Vec<Bound>,
     /// The names that the journal has are those of this record.
@@ -109,6 +112,7 @@ impl Drain {
             stop: Arc::default(),
             progress,
             memory: None,
+            spared: None,
             at_mark,
             saved: Sequence(0),
             epochs: HashSet::new(),
@@ -140,7 +144,7 @@ impl Drain {
     pub fn step(&mut self) -> Result<Step> {
         let step = self.try_step();
         if step.is_err() {
-            self.memory = None;
+            self.memory = self.spared.take();
             self.target.reset();
         }
         step
@@ -156,7 +160,9 @@ impl Drain {
             None => self.load()?,
         };
         let log = Arc::clone(&self.log);
-        let mut replay = log.replay();
+        // A version is one consistency point: all that counts now, and nothing that comes to count meanwhile.
+        let is_of_wholes = self.target.wholes().is_some();
+        let mut replay = if is_of_wholes { log.replay_of_now() } else { log.replay() };
         let (mut seen, mut records, mut complete) = (Sequence(0), 0, true);
         // The first and the last that data were found in.
         let mut segments = (u32::MAX, 0);
@@ -188,7 +194,7 @@ impl Drain {
             seen = sequence;
             let is_enough = memory.planned_bytes >= self.options.step_bytes
                 || records >= self.options.step_records;
-            if is_enough && !memory.is_catching_up() {
+            if is_enough && !is_of_wholes && !memory.is_catching_up() {
                 complete = false;
                 break;
             }
@@ -198,7 +204,10 @@ impl Drain {
         drop(replay);
         self.tell_what_is_left(&memory, complete, segments);
         self.remove(&mut memory)?;
-        self.write(&mut memory, |_| true)?;
+        if let Err(error) = self.write(&mut memory, |_| true) {
+            self.spared = is_of_wholes.then_some(memory);
+            return Err(error);
+        }
         // What is written over before it is written was counted twice.
         memory.planned_bytes = 0;
         memory.opened = 0;
@@ -236,6 +245,18 @@ impl Drain {
         self.progress.update(|now| now.bytes_left = left);
     }
 
+    fn wholes(&self) -> Option<Wholes<'_>> {
+        Some(Wholes {
+            log: &self.log,
+            target: self.target.wholes()?,
+            journal: &self.journal,
+            bucket: &self.bucket,
+            stop: &self.stop,
+            progress: &self.progress,
+            threads: self.options.threads,
+        })
+    }
+
     /// Writes the plans of some files, and makes them durable.
     fn write(&self, memory: &mut Memory, which: impl Fn(&[u8]) -> bool) -> Result<()> {
         let Memory { state, plans, planned_bytes, .. } = memory;
@@ -250,6 +271,9 @@ impl Drain {
             } else {
                 plan.open = None;
             }
+        }
+        if let Some(wholes) = self.wholes() {
+            return wholes.write(works);
         }
         let writer = Writer {
             log: &self.log,

@@ -20,6 +20,8 @@ use crate::names::Names;
 /// The files' names in the log's directory.
 const STATE: &str = "drain";
 const INTENT: &str = "drain.intent";
+/// What was begun at the target and stays there until it is finished or abandoned.
+const BEGUN: &str = "drain.begun";
 
 /// The first bytes of both.
 const MAGIC: &[u8; 8] = b"SlDrain\x01";
@@ -86,6 +88,34 @@ impl Journal {
 
     pub(crate) fn intend(&self, intents: &Intents) -> Result<()> {
         self.write(INTENT, &encode_intents(intents))
+    }
+
+    /// Writes down what is begun at the target, each with its path there; what was written down before is forgotten.
+    pub(crate) fn begin(&self, begun: &[(&[u8], &str)]) -> Result<()> {
+        let mut out = Vec::new();
+        for text in begun.iter().flat_map(|(path, id)| [path, id.as_bytes()]) {
+            out.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            out.extend_from_slice(text);
+        }
+        self.write(BEGUN, &out)
+    }
+
+    /// What was begun.
+    pub(crate) fn begun(&self) -> Result<Vec<(Vec<u8>, String)>> {
+        let Some(bytes) = self.read(BEGUN)? else { return Ok(Vec::new()) };
+        let mut rest = &bytes[..];
+        let mut text = || {
+            let len = u32::from_le_bytes(take(&mut rest)?) as usize;
+            let (text, behind) = rest.split_at_checked(len)?;
+            rest = behind;
+            Some(text.to_vec())
+        };
+        let mut begun = Vec::new();
+        while let Some(path) = text() {
+            let id = text().and_then(|id| String::from_utf8(id).ok());
+            begun.push((path, id.ok_or_else(|| self.damaged(BEGUN))?));
+        }
+        Ok(begun)
     }
 
     fn damaged(&self, name: &str) -> Error {

@@ -7,7 +7,8 @@
 //! 3. Changes of names are made one by one and in order ([`names`]). Those that must not be made twice are
 //!    [written down](journal) before, with the identity of the file that they are about.
 //! 4. Plans are [written](write) by a few threads, and the files synced: those of a file before it gets another
-//!    name, all others at the end of the step.
+//!    name, all others at the end of the step. Where files are only replaced as wholes, each plan makes the
+//!    [next version](wholes) of its file.
 //! 5. The [owner](Owner) of the log is told how far the target is, and the log gives the space back.
 //!
 //! Records that do not count yet are passed over, and only the mark in the log stays behind them. What comes to
@@ -26,6 +27,7 @@ mod progress;
 mod run;
 mod sequences;
 mod target;
+mod wholes;
 mod write;
 
 pub use drain::{Drain, Options, Step};

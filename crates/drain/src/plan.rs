@@ -46,6 +46,8 @@ pub(crate) struct Plan {
     set_by: Sequence,
     /// The file, if it is open.
     pub(crate) open: Option<Arc<dyn OpenNode>>,
+    /// Whether the log has made the file and the target does not have it yet, where files are replaced as wholes.
+    pub(crate) is_new: bool,
 }
 
 impl Plan {
@@ -107,7 +109,12 @@ impl Plan {
 
     /// Whether anything is to be done.
     pub(crate) fn is_due(&self) -> bool {
-        !self.bytes.is_empty() || self.resize.is_some() || self.set != Attributes::default()
+        self.has_content() || self.set != Attributes::default()
+    }
+
+    /// Whether that is more than attributes.
+    pub(crate) fn has_content(&self) -> bool {
+        self.is_new || !self.bytes.is_empty() || self.resize.is_some()
     }
 
     /// All that was to be done is done, or is not wanted any more.
@@ -116,6 +123,7 @@ impl Plan {
         self.resize = None;
         self.set = Attributes::default();
         self.open = None;
+        self.is_new = false;
     }
 }
 

@@ -1,6 +1,7 @@
 //! The target by paths, with errors that say which.
 
 use std::collections::BTreeSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use hostlog::{Attributes, Sequence};
@@ -55,6 +56,11 @@ impl Target {
         }
     }
 
+    /// How files are replaced, where none can be changed in part.
+    pub(crate) fn wholes(&self) -> Option<&dyn store::Wholes> {
+        self.store.wholes()
+    }
+
     /// Forgets everything that was learned.
     pub(crate) fn reset(&self) {
         *lock(&self.root) = None;
@@ -87,9 +93,25 @@ impl Target {
         }
     }
 
-    /// The identity of what is at a path.
+    /// The identity of what is at a path. Where files are replaced as wholes, that of its version: a name says
+    /// nothing about what has it.
     pub(crate) fn identity(&self, path: &[u8]) -> Result<Option<u64>> {
+        if let Some(wholes) = self.wholes()
+            && let Some(version) = wholes.version(path).map_err(at("find", path))?
+        {
+            let mut hasher = DefaultHasher::new();
+            version.tag.hash(&mut hasher);
+            return Ok(Some(hasher.finish()));
+        }
         Ok(self.find(path)?.map(|node| node.qid().path))
+    }
+
+    /// The identity by which what is at a path is known for good.
+    pub(crate) fn lasting_identity(&self, path: &[u8]) -> Result<Option<u64>> {
+        match self.wholes() {
+            Some(wholes) => Ok(Some(wholes.identity(path))),
+            None => self.identity(path),
+        }
     }
 
     /// The directory that a path is in, and the name there.
@@ -247,6 +269,10 @@ impl Target {
         set: &Attributes,
         sequence: Sequence,
     ) -> Result<()> {
+        if self.wholes().is_some() {
+            // It has none.
+            return Ok(());
+        }
         let operation = "set attributes of";
         let missing = || Error::Missing { operation, path: shown(path), sequence };
         let node = self.find(path)?.ok_or_else(missing)?;
@@ -261,6 +287,11 @@ impl Target {
 
     /// Makes all names and attributes durable that were changed.
     pub(crate) fn sync(&self) -> Result<()> {
+        if self.wholes().is_some() {
+            // What it has answered for is durable.
+            lock(&self.touched).clear();
+            return Ok(());
+        }
         self.sync_attributes()?;
         while let Some(path) = { lock(&self.touched).first().cloned() } {
             // One that is gone has no names to keep.

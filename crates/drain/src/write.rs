@@ -50,16 +50,16 @@ impl Writer<'_> {
     }
 
     fn write_some(&self, works: &mut [Work<'_>]) -> Result<()> {
-        let opened = self.in_parallel(&*works, |work| self.open(work))?;
+        let opened = in_parallel(self.stop, self.threads, &*works, |work| self.open(work))?;
         let mut parts = Vec::new();
         for (file, work) in works.iter().enumerate() {
             parts.extend(parts_of(file, work.plan));
         }
-        self.in_parallel(&parts, |part| {
+        in_parallel(self.stop, self.threads, &parts, |part| {
             self.copy(part, &*opened[part.file], works[part.file].path)
         })?;
         let files: Vec<(&Work<'_>, Arc<dyn OpenNode>)> = works.iter().zip(opened).collect();
-        self.in_parallel(&files, |(work, open)| {
+        in_parallel(self.stop, self.threads, &files, |(work, open)| {
             if work.plan.set != Attributes::default() {
                 let set = attributes(&work.plan.set);
                 open.set_attributes(&set).map_err(at("set attributes of", work.path))?;
@@ -108,48 +108,49 @@ impl Writer<'_> {
         }
         Ok(())
     }
+}
 
-    /// Does the same with all items, some at a time. The first error ends it.
-    fn in_parallel<T: Sync, R: Send>(
-        &self,
-        items: &[T],
-        work: impl Fn(&T) -> Result<R> + Sync,
-    ) -> Result<Vec<R>> {
-        let next = AtomicUsize::new(0);
-        let failed: Mutex<Option<Error>> = Mutex::new(None);
-        let lock = || failed.lock().unwrap_or_else(PoisonError::into_inner);
-        let one_by_one = || {
-            let mut done = Vec::new();
-            while lock().is_none() {
-                let index = next.fetch_add(1, Ordering::Relaxed);
-                let Some(item) = items.get(index) else { break };
-                match self.stop.check().and_then(|()| work(item)) {
-                    Ok(result) => done.push((index, result)),
-                    Err(error) => {
-                        lock().get_or_insert(error);
-                    }
+/// Does the same with all items, some at a time. The first error ends it.
+pub(crate) fn in_parallel<T: Sync, R: Send>(
+    stop: &Stop,
+    threads: usize,
+    items: &[T],
+    work: impl Fn(&T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
+    let next = AtomicUsize::new(0);
+    let failed: Mutex<Option<Error>> = Mutex::new(None);
+    let lock = || failed.lock().unwrap_or_else(PoisonError::into_inner);
+    let one_by_one = || {
+        let mut done = Vec::new();
+        while lock().is_none() {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(index) else { break };
+            match stop.check().and_then(|()| work(item)) {
+                Ok(result) => done.push((index, result)),
+                Err(error) => {
+                    lock().get_or_insert(error);
                 }
             }
-            done
-        };
-        let threads = self.threads.min(items.len());
-        let mut done = std::thread::scope(|scope| {
-            let others: Vec<_> = (1..threads).map(|_| scope.spawn(one_by_one)).collect();
-            let mut done = one_by_one();
-            for other in others {
-                match other.join() {
-                    Ok(more) => done.extend(more),
-                    Err(panic) => std::panic::resume_unwind(panic),
-                }
-            }
-            done
-        });
-        if let Some(error) = lock().take() {
-            return Err(error);
         }
-        done.sort_unstable_by_key(|(index, _)| *index);
-        Ok(done.into_iter().map(|(_, result)| result).collect())
+        done
+    };
+    let threads = threads.min(items.len());
+    let mut done = std::thread::scope(|scope| {
+        let others: Vec<_> = (1..threads).map(|_| scope.spawn(one_by_one)).collect();
+        let mut done = one_by_one();
+        for other in others {
+            match other.join() {
+                Ok(more) => done.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    if let Some(error) = lock().take() {
+        return Err(error);
     }
+    done.sort_unstable_by_key(|(index, _)| *index);
+    Ok(done.into_iter().map(|(_, result)| result).collect())
 }
 
 /// The writes of a plan: neighbours together, holes between them untouched.

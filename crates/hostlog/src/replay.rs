@@ -10,7 +10,7 @@ use crate::format::{
 use crate::ids::{FileId, Member, Position, Sequence};
 use crate::log::{Log, Segment};
 use crate::operation::Operation;
-use crate::rules::Fate;
+use crate::rules::{Fate, Rules};
 use crate::window::Window;
 
 /// A record that counts.
@@ -55,6 +55,8 @@ pub struct Replay<'a> {
     first_pending: Option<Sequence>,
     names_pending: bool,
     failed: bool,
+    /// What counted when it began, if that is what is asked for.
+    rules: Option<Rules>,
 }
 
 struct Here {
@@ -94,7 +96,16 @@ impl Log {
             first_pending: None,
             names_pending: false,
             failed: false,
+            rules: None,
         }
+    }
+
+    /// The same as [`Log::replay`] with what counts at this moment: nothing that is committed while it runs is among it.
+    #[must_use]
+    pub fn replay_of_now(&self) -> Replay<'_> {
+        // First the rules: what is durable by then is among what is looked at.
+        let rules = self.state().rules.clone();
+        Replay { rules: Some(rules), ..self.replay() }
     }
 }
 
@@ -143,7 +154,10 @@ impl Replay<'_> {
             if header.sequence.0 <= self.drained {
                 continue;
             }
-            let fate = self.log.state().rules.fate(&header);
+            let fate = match &self.rules {
+                Some(rules) => rules.fate(&header),
+                None => self.log.state().rules.fate(&header),
+            };
             if fate != Fate::Committed {
                 self.skipped += 1;
                 if fate == Fate::Pending {

@@ -41,7 +41,7 @@ pub struct InDoubt {
     pub name: Vec<u8>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Prepared {
     sequence: Sequence,
     epoch: u32,
@@ -52,21 +52,21 @@ struct Prepared {
 }
 
 /// What becomes of a file's plain data up to a sequence, as far as nothing before has decided on it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Reach {
     era: usize,
     upto: Sequence,
     committed: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Decision {
     sequence: Sequence,
     epoch: u32,
     committed: bool,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct GroupState {
     prepared: Vec<Prepared>,
     /// In the order of the log.
@@ -74,7 +74,7 @@ struct GroupState {
 }
 
 /// What is known from the records so far.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Rules {
     /// Where eras after the first began.
     restarts: Vec<Sequence>,

@@ -89,7 +89,11 @@ impl Tree {
             return refuse(operation, Errno::EEXIST);
         }
         self.check_change(operation, dir)?;
+        if new.kind() == QidType::SYMLINK {
+            self.check_possible(operation, Errno::EOPNOTSUPP)?;
+        }
         let path = self.place_path(operation, dir, name)?;
+        self.check_path(operation, &path)?;
         let file = self.new_file(new.kind(), true);
         let since = self.record(operation, stream, Some(file), &new.operation(path))?;
         // A set-group-ID directory gives its group to what is made in it, and to directories the bit
@@ -123,6 +127,7 @@ impl Tree {
             return refuse("link", Errno::EEXIST);
         }
         self.check_change("link", dir)?;
+        self.check_possible("link", Errno::EOPNOTSUPP)?;
         if inode.is_directory() {
             return refuse("link", Errno::EPERM);
         }
@@ -221,6 +226,10 @@ impl Tree {
             Err(error) => return Err(error.into()),
         };
         let is_directory = moved.inode.is_directory();
+        if is_directory {
+            // As between file systems: mv(1) copies then.
+            self.check_possible("rename", Errno::EXDEV)?;
+        }
         if let Some(replaced) = &replaced {
             // Two names of one file: nothing happens, and both stay (rename(2)).
             if Arc::ptr_eq(&replaced.inode, &moved.inode) {
@@ -242,6 +251,7 @@ impl Tree {
         }
         let (from, to) =
             (self.place_path("rename", old_dir, old)?, self.place_path("rename", new_dir, new)?);
+        self.check_path("rename", &to)?;
         let what = Operation::Rename { from, to, flags: 0 };
         let since = self.record("rename", stream, Some(file), &what)?;
         if let Some(replaced) = &replaced {

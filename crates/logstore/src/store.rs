@@ -99,7 +99,7 @@ impl LogStore {
         let first = seconds.map_or(0, |since| (since.as_secs() & 0xffff_ffff) << 16);
         let next_file = first.max(last_file + 1).max(state.next_file);
         let next_group = last_group.map_or(1, |group| group.0.saturating_add(1));
-        let tree = Arc::new(Tree::new(log, root, options, next_file, next_group));
+        let tree = Arc::new(Tree::new(log, target, root, options, next_file, next_group));
         tree.rebuild(&state.files)?;
         Ok(Arc::new(Self { tree }))
     }

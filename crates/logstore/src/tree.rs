@@ -8,7 +8,7 @@ use std::time::Instant;
 use hostlog::{FileId, Log, Sequence};
 use p9::{QidType, Time, mode};
 use rustix::time::ClockId;
-use store::Node;
+use store::{Node, Store};
 
 use crate::Options;
 use crate::groups::Group;
@@ -35,6 +35,8 @@ pub(crate) struct Tree {
     pub(crate) root: Arc<Entry>,
     pub(crate) user: User,
     pub(crate) name_bytes_max: usize,
+    /// The target, where its files are only replaced as wholes.
+    of_wholes: Option<Arc<dyn Store>>,
     next_file: AtomicU64,
     next_stream: AtomicU32,
     pub(crate) next_group: AtomicU32,
@@ -64,6 +66,7 @@ pub(crate) type Returning = (Instant, HashMap<FileId, Arc<Inode>>);
 impl Tree {
     pub(crate) fn new(
         log: Arc<Log>,
+        target: &Arc<dyn Store>,
         root: Arc<dyn Node>,
         options: Options,
         next_file: u64,
@@ -76,6 +79,7 @@ impl Tree {
             options,
             root: Entry::unplaced(Arc::new(Inode::of_target(root))),
             user: User::own(),
+            of_wholes: target.wholes().is_some().then(|| Arc::clone(target)),
             name_bytes_max: if name_max == 0 { longest } else { name_max.min(longest) },
             next_file: AtomicU64::new(next_file.next_multiple_of(FILE_ID_STEP)),
             next_stream: AtomicU32::new(1),

@@ -9,7 +9,8 @@ use bytes::Bytes;
 use futures::StreamExt;
 use object_store::path::Path;
 use object_store::{
-    GetOptions, GetRange, MultipartUpload, ObjectMeta, ObjectStore as Client, ObjectStoreExt,
+    Attribute, Attributes, GetOptions, GetRange, MultipartUpload, ObjectMeta,
+    ObjectStore as Client, ObjectStoreExt, PutOptions,
 };
 use p9::{Errno, Time};
 use store::{Error, Result};
@@ -125,6 +126,11 @@ impl Bucket {
         }
     }
 
+    /// Where it is one of S3, what is asked of that besides.
+    pub(crate) fn s3(&self) -> Option<&Markers> {
+        self.markers.as_ref()
+    }
+
     fn shown(&self, key: &str) -> String {
         format!("{}/{key}", self.name)
     }
@@ -231,6 +237,38 @@ impl Bucket {
         put.map(|_| ()).map_err(|error| self.fail(operation, key, &error))
     }
 
+    /// The object of that key, with what was noted of it when it was stored.
+    pub(crate) fn head_noted(
+        &self,
+        key: &str,
+        note: &'static str,
+    ) -> Result<Option<(Meta, Option<String>)>> {
+        let path = path("find", key)?;
+        let options = GetOptions { head: true, ..GetOptions::default() };
+        match wait(self.client.get_opts(&path, options)) {
+            Ok(found) => {
+                let noted = found.attributes.get(&Attribute::Metadata(note.into()));
+                let noted = noted.map(|value| value.as_ref().to_owned());
+                Ok(Some((Meta::of(&found.meta), noted)))
+            }
+            Err(error) if Trouble::of(&error) == Trouble::Missing => Ok(None),
+            Err(error) => Err(self.fail("find", key, &error)),
+        }
+    }
+
+    /// Stores a whole object, and notes something of it.
+    pub(crate) fn put_noted(
+        &self,
+        key: &str,
+        data: Bytes,
+        attributes: Attributes,
+    ) -> Result<Option<String>> {
+        let path = path("write", key)?;
+        let options = PutOptions { attributes, ..PutOptions::default() };
+        let put = wait(self.client.put_opts(&path, data.into(), options));
+        put.map(|stored| stored.e_tag).map_err(|error| self.fail("write", key, &error))
+    }
+
     /// Begins an object that comes in parts.
     pub(crate) fn begin(&self, key: &str) -> Result<Box<dyn MultipartUpload>> {
         let path = path("write", key)?;
@@ -269,7 +307,7 @@ impl Bucket {
 }
 
 /// A key as the library has it.
-fn path(operation: &'static str, key: &str) -> Result<Path> {
+pub(crate) fn path(operation: &'static str, key: &str) -> Result<Path> {
     Path::parse(key).map_err(|_| refusal(operation, Errno::EINVAL))
 }
 

@@ -17,6 +17,9 @@
 //! A file that is written is gathered, sent in parts when it is large, and becomes an object when it is closed (`write`,
 //! `window`).
 //!
+//! Under a log, a bucket is read as one reads a file tree whose files keep their identity (`under`, `lineage`), and its objects
+//! are replaced by next versions, in parts of which the service copies what has not changed (`replacement`).
+//!
 //! The asynchronous runtime that the client needs stays within (`runtime`): whoever calls waits.
 #![forbid(unsafe_code)]
 
@@ -25,15 +28,18 @@ mod buckets;
 mod cache;
 mod directory;
 mod error;
+mod lineage;
 mod marker;
 mod node;
 mod open;
 mod place;
 mod plan;
 mod read;
+mod replacement;
 mod runtime;
 mod sequence;
 mod tree;
+mod under;
 mod whole;
 mod window;
 mod write;
@@ -43,4 +49,5 @@ pub use buckets::Buckets;
 pub use error::{OpenError, Tell};
 pub use place::{Place, VARIABLES};
 pub use plan::Cost;
+pub use under::UnderLog;
 pub use whole::{ObjectStore, Options};

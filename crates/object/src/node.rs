@@ -38,7 +38,11 @@ impl ObjectNode {
         Self { tree: Arc::clone(tree), key, seen: Mutex::new(Seen { found, when }) }
     }
 
-    fn seen(&self) -> Found {
+    pub(crate) fn key(&self) -> &str {
+        &self.key
+    }
+
+    pub(crate) fn seen(&self) -> Found {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner).found.clone()
     }
 

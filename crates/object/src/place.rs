@@ -65,9 +65,10 @@ impl Place {
                 let region = builder.get_config_value(&AmazonS3ConfigKey::Region);
                 // What the library takes where none is given.
                 let region = region.unwrap_or_else(|| "us-east-1".to_owned());
+                let checksums = builder.get_config_value(&AmazonS3ConfigKey::Checksum).is_some();
                 let built = builder.with_bucket_name(bucket).with_retry(retry()).build();
                 let client = Arc::new(built.map_err(settings)?);
-                let markers = Markers::new(&client, region);
+                let markers = Markers::new(&client, region, checksums);
                 return Ok((client, markers));
             }
             ObjectKind::Gcs => {

@@ -15,6 +15,7 @@ use crate::place::Place;
 use crate::plan::Cost;
 use crate::read::Shared;
 use crate::tree::Tree;
+use crate::under::UnderLog;
 
 /// How a store goes about it.
 #[derive(Clone)]
@@ -97,6 +98,14 @@ impl ObjectStore {
             cost,
         });
         Self { tree: Arc::new(Tree::new(shared, root, part_bytes)) }
+    }
+
+    /// The bucket as what lies under a log: files are looked up and read, and replaced as wholes.
+    /// `None` for services that are not S3 or compatible with it.
+    #[must_use]
+    pub fn under_log(self) -> Option<UnderLog> {
+        self.tree.bucket().s3()?;
+        Some(UnderLog::new(self.tree))
     }
 
     /// How often the service was asked for bytes.

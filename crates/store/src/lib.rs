@@ -26,6 +26,7 @@ mod name;
 mod node;
 mod read_only;
 pub mod relay;
+mod wholes;
 mod wrapper;
 
 pub use error::{Error, Result};
@@ -35,3 +36,4 @@ pub use locks::{FileLocks, OpeningLocks};
 pub use name::{NAME_BYTES_MAX, check as check_name};
 pub use node::{LockOwner, LockRange, Node, OpenNode, Store, Walk};
 pub use read_only::ReadOnly;
+pub use wholes::{Next, Replacement, Version, Wholes};

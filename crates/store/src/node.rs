@@ -8,6 +8,7 @@ use p9::{Attributes, DirEntry, Errno, LockKind, OpenFlags, Qid, SetAttributes, S
 
 use crate::error::{Error, Result};
 use crate::locks::OpeningLocks;
+use crate::wholes::Wholes;
 
 /// A place where data lives: a tree of nodes.
 pub trait Store: Send + Sync {
@@ -20,6 +21,11 @@ pub trait Store: Send + Sync {
     /// Whether [`Store::root`], or a walk from it, may wait for another machine.
     fn blocks(&self) -> bool {
         false
+    }
+
+    /// How files are replaced, if none can be changed in part.
+    fn wholes(&self) -> Option<&dyn Wholes> {
+        None
     }
 }
 

@@ -141,11 +141,12 @@ impl Place {
     }
 }
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "log.toml",
     "checkpoint",
     "drain",
     "drain.intent",
+    "drain.begun",
     "status.json",
     "agent.json",
     "agent.log",

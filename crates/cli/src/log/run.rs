@@ -174,7 +174,7 @@ fn lead(settings: &mut Settings, target: &Target, given: &OsString, socket: &Pat
     let endpoint = Endpoint::Unix(SocketName::Path(socket.to_owned()));
     let over = Uri { endpoint, path: RemotePath::default() };
     match target {
-        Target::Service(uri) => {
+        Target::Service(uri) | Target::Bucket(uri) => {
             settings.detours.insert(0, Detour { from: uri.clone(), over });
         }
         Target::Directory(path) => {

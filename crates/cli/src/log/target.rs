@@ -5,18 +5,20 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use address::{Endpoint, Settings, Uri};
+use address::{Endpoint, ObjectKind, Settings, Uri};
 use anyhow::{Context, Result, bail};
 use client::{Options, Session, SocketDial};
+use object::ObjectStore;
 use store::Store;
 use store::fs::FsStore;
 use store::relay::RelayStore;
 
-/// A directory, or a place of a service.
+/// A directory, a place of a service, or a bucket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Target {
     Directory(PathBuf),
     Service(Uri),
+    Bucket(Uri),
 }
 
 impl Target {
@@ -25,9 +27,15 @@ impl Target {
         let bytes = text.as_bytes();
         if let Some(found) = address::detect(bytes) {
             let uri = found.uri(bytes)?;
+            if let Some(place) = object::Place::of(&uri) {
+                if place.kind != ObjectKind::S3 {
+                    bail!("--to {uri}: of object stores, a log is drained to s3:// only so far");
+                }
+                return Ok(Self::Bucket(uri));
+            }
             if client::Place::of(&uri.endpoint).is_none() || uri.endpoint == Endpoint::Direct {
                 bail!(
-                    "--to {uri}: a log is drained to a directory, or to scdc+uds:// or scdc+tcp://"
+                    "--to {uri}: a log is drained to a directory, to scdc+uds:// or scdc+tcp://, or to s3://"
                 );
             }
             return Ok(Self::Service(uri));
@@ -42,7 +50,11 @@ impl Target {
     /// What a log's description says.
     pub(crate) fn of_log(text: &str) -> Result<Self> {
         match address::detect(text.as_bytes()) {
-            Some(found) => Ok(Self::Service(found.uri(text.as_bytes())?)),
+            Some(found) => {
+                let uri = found.uri(text.as_bytes())?;
+                let is_bucket = object::Place::of(&uri).is_some();
+                Ok(if is_bucket { Self::Bucket(uri) } else { Self::Service(uri) })
+            }
             None => Ok(Self::Directory(Path::new(text).to_path_buf())),
         }
     }
@@ -55,7 +67,7 @@ impl Target {
                 let text = path.to_str().map(str::to_owned);
                 text.with_context(|| format!("{}: the name must be UTF-8", path.display()))
             }
-            Self::Service(uri) => Ok(uri.to_string()),
+            Self::Service(uri) | Self::Bucket(uri) => Ok(uri.to_string()),
         }
     }
 
@@ -72,6 +84,14 @@ impl Target {
                 let options = Options::from(&settings.client);
                 let session = Session::new(Box::new(SocketDial::new(place)), options);
                 Ok(Arc::new(RelayStore::new(session, uri.path.as_bytes())))
+            }
+            Self::Bucket(uri) => {
+                let place = object::Place::of(uri);
+                let place = place.with_context(|| format!("cannot drain to {uri}"))?;
+                let options = crate::stores::object_options();
+                let store = ObjectStore::open(&place, uri.path.as_bytes(), options)?;
+                let under = store.under_log();
+                Ok(Arc::new(under.with_context(|| format!("cannot drain to {uri}"))?))
             }
         }
     }

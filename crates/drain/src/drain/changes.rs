@@ -24,6 +24,14 @@ impl Drain {
         let is_done = sequence <= memory.state.through || memory.intents.are_behind(sequence);
         let change = match operation {
             Operation::Bind { path } => Change::Bind(file, path),
+            Operation::Create { path, .. } if self.target.wholes().is_some() => {
+                // It is made when it is written, from what the log has: also once more, after a crash.
+                if !is_done {
+                    self.remove(memory)?;
+                }
+                memory.plans.entry(file).or_default().is_new = true;
+                Change::Bind(file, path)
+            }
             Operation::Create { path, mode } => {
                 if !is_done {
                     self.remove(memory)?;
@@ -89,6 +97,9 @@ impl Drain {
             memory.state.through = sequence;
             if !is_done {
                 self.progress.update(|now| now.names += 1);
+                if matches!(change, Change::Rename(..)) {
+                    self.save_names_of_wholes(memory)?;
+                }
             }
             if let Some(file) = replaced.filter(|file| memory.state.names.path_of(*file).is_none())
             {
@@ -108,6 +119,12 @@ impl Drain {
         }
     }
 
+    /// Writes down which changes of names are done, where what has a name does not tell whether it is what had it before.
+    /// The caller has removed what waits to be.
+    fn save_names_of_wholes(&self, memory: &Memory) -> Result<()> {
+        if self.target.wholes().is_some() { self.journal.save(&memory.state) } else { Ok(()) }
+    }
+
     pub(super) fn rename(
         &self,
         memory: &mut Memory,
@@ -116,10 +133,16 @@ impl Drain {
         to: &[u8],
     ) -> Result<()> {
         self.remove(memory)?;
+        let file = memory.state.names.at(from).unwrap_or(FileId::NONE);
+        let is_new = memory.plans.get(&file).is_some_and(|plan| plan.is_new);
         let identity = self.target.identity(from)?;
         let intended = memory.intents.get(sequence);
         // Nothing, or something else: it was renamed before. Its data goes to where it is now.
         if intended.is_some_and(|intended| intended.is_none() || intended != identity) {
+            return Ok(());
+        }
+        if identity.is_none() && is_new {
+            // It is made under its new name, and takes the place of what has that when it is whole.
             return Ok(());
         }
         if identity.is_none() {
@@ -127,6 +150,9 @@ impl Drain {
         }
         let below = [from, b"/"].concat();
         self.write(memory, |path| path == from || path.starts_with(&below))?;
+        // Of a version, not of a file.
+        let identity =
+            if self.target.wholes().is_some() { self.target.identity(from)? } else { identity };
         self.intend(memory, vec![(sequence, identity)])?;
         self.target.rename(from, to)
     }
@@ -179,6 +205,6 @@ impl Drain {
                 self.target.remove(path, *directory)?;
             }
         }
-        Ok(())
+        self.save_names_of_wholes(memory)
     }
 }

@@ -1,6 +1,5 @@
 //! Marks: the log is told how far the target is, and gives the space back.
 
-use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use hostlog::{FileId, Sequence};
@@ -78,11 +77,12 @@ impl Drain {
             if paths.is_empty() {
                 continue;
             }
-            if let Entry::Vacant(entry) = identities.entry(file)
+            // Where files are replaced as wholes, it is their name's.
+            if (self.target.wholes().is_some() || !identities.contains_key(&file))
                 && let Some(now) = state.names.path_of(file)
-                && let Some(identity) = self.target.identity(now)?
+                && let Some(identity) = self.target.lasting_identity(now)?
             {
-                entry.insert(identity);
+                identities.insert(file, identity);
             }
             let Some(identity) = identities.get(&file) else { continue };
             let one = |path: &Vec<u8>| Bound { file, identity: *identity, path: path.clone() };

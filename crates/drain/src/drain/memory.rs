@@ -68,6 +68,9 @@ pub(super) struct Memory {
 impl Drain {
     /// What the journal and the log say.
     pub(super) fn load(&mut self) -> Result<Memory> {
+        if let Some(wholes) = self.wholes() {
+            wholes.clean_up()?;
+        }
         let (state, intents) = self.journal.load()?;
         self.saved = state.through;
         let mut marked = Names::default();

@@ -24,6 +24,23 @@ impl Tree {
         Ok(())
     }
 
+    /// Refuses what a target of whole files can never have: links, and directories that move.
+    pub(crate) fn check_possible(
+        &self,
+        operation: &'static str,
+        errno: Errno,
+    ) -> store::Result<()> {
+        if self.of_wholes.is_some() { Err(refusal(operation, errno)) } else { Ok(()) }
+    }
+
+    /// Checks a path that something is to have.
+    pub(crate) fn check_path(&self, operation: &'static str, path: &[u8]) -> store::Result<()> {
+        match self.of_wholes.as_ref().and_then(|target| target.wholes()) {
+            Some(wholes) => wholes.check(operation, path),
+            None => Ok(()),
+        }
+    }
+
     /// The entry of that name.
     ///
     /// # Errors
