@@ -292,6 +292,25 @@ fn a_full_disk_is_told_and_can_be_got_over() {
 }
 
 #[test]
+fn data_never_take_the_room_that_a_full_disk_leaves_for_the_mark_of_the_drain() {
+    let disk = SimulatedDisk::new(1);
+    disk.set_capacity(16384 + 200 + 3 * SEGMENT_BYTES + 5000);
+    let log = create(&disk);
+    while write(&log, 0, 2000).is_ok() {}
+    // The one that was kept comes into use.
+    let before = log.status().live_segments;
+    while log.status().live_segments == before {
+        log.commit(1, FILE).expect("a commit");
+    }
+    for _ in 0..5 {
+        while write(&log, 0, 100).is_ok() {}
+        let commit = log.commit(1, FILE).expect("a commit");
+        log.drained(commit, &[0; 1000]).expect("a mark");
+        write(&log, 0, 100).expect("there is space");
+    }
+}
+
+#[test]
 fn a_disk_that_has_space_again_is_written_to_without_a_drain() {
     let disk = SimulatedDisk::new(1);
     disk.set_capacity(16384 + 200 + 2 * SEGMENT_BYTES + 5000);

@@ -57,7 +57,11 @@ fn stay(running: &Running, stop: &AtomicBool, socket: &Path) {
             continue;
         }
         // While somebody is about to connect, it is their turn.
-        let Ok(_turn) = super::turn(socket) else { continue };
+        let turn = super::turn(socket);
+        // Where the directory is gone, as a user's is at the end of a login, nobody can come any more.
+        if turn.is_err() && socket.exists() {
+            continue;
+        }
         if running.counters().connections > 0 {
             continue;
         }

@@ -240,4 +240,19 @@ fn the_agent_for_object_stores_is_no_child_of_the_program() {
     command.env("SLUICE_OBJECTS_LINGER", "0");
     command.args(["run", "--objects", "--", "python3", "-c", CHILDREN]);
     assert_eq!(Ran::from(command.output().unwrap()).ok(), "no children\n");
+    // It ends by itself, also where nobody could find it any more.
+    let name = runtime.path().to_str().unwrap().to_owned();
+    drop(runtime);
+    let is_agent = |entry: fs::DirEntry| {
+        let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&words).contains(&name)
+    };
+    let is_there = || fs::read_dir("/proc").unwrap().flatten().any(is_agent);
+    for _ in 0..300 {
+        if !is_there() {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("the agent is still there");
 }

@@ -242,6 +242,10 @@ impl Log {
         let segment_bytes = self.manifest.segment_bytes;
         let fits = |offset: u64| record_end(offset, len_min) <= segment_bytes;
         let mut restart = None;
+        if limited && state.disk_full.is_some() && self.spare(state) == 0 {
+            // The segment that was kept is in use. Data must not fill it: there is no other for the mark that frees some.
+            return if self.may_grow(state) { Step::Segments(1) } else { Step::Full };
+        }
         if !state.tail.as_ref().is_some_and(|tail| fits(tail.offset)) {
             // One segment is kept for what must get on even when the log or the disk is full of data.
             let is_tried_again = state.disk_full.is_some() && self.may_grow(state);

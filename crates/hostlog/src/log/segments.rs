@@ -215,9 +215,11 @@ impl Log {
         }
         drop(readable);
         let mut state = self.state();
+        if !given.is_empty() {
+            state.disk_full = None;
+        }
         state.free.extend(given.into_iter().map(|live| live.segment));
         state.rules.forget(Sequence(drained));
-        state.disk_full = None;
         self.announce(state);
         Ok(())
     }
