@@ -7,7 +7,7 @@ import signal
 import subprocess
 import time
 
-from house.checking import run
+from house.checking import Skip, run
 from objects import cutter, servers
 
 PYTHON = "/usr/bin/python3"
@@ -56,6 +56,19 @@ class Scene:
         """Another server from here on, over the same directories."""
         self.other = servers.Versity(self.scratch, self.full)
         self.know(self.other.start())
+
+    def use_best_server(self):
+        """versitygw, or where that is not installed and may not be, the one that is built in: it does not keep to itself
+        what is not complete. Says whether it is the better one."""
+        try:
+            self.use_versitygw()
+        except Skip:
+            self.start()
+        return self.other is not None
+
+    def unfinished(self):
+        """How many uploads the server keeps that nobody has completed or aborted; it must be versitygw to tell."""
+        return self.other.unfinished() if self.other is not None else 0
 
     def spoil(self, judge):
         """A proxy before the server from here on."""
