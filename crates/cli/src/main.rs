@@ -11,6 +11,7 @@
 
 mod args;
 mod copy;
+mod couple;
 mod doctor;
 mod format;
 mod in_force;
@@ -75,6 +76,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Umount(args) => mount::umount(args),
         Command::Sieve(command) => sieve::sieve(command, &in_force),
         Command::Log(command) => log::log(command, &in_force),
+        Command::Couple(command) => couple::couple(command),
         Command::ObjectsAgent(args) => objects::agent(args),
         Command::Layout(command) => layout::layout(command, &places),
         Command::Doctor(args) => doctor::doctor(args, in_force()?),

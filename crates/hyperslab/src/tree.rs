@@ -196,44 +196,76 @@ impl<T> SlabTree<T> {
         mut found: impl FnMut(usize, Id, &'a T),
     ) -> u64 {
         let usable = |slab: &&Slab| slab.rank() == self.rank && !slab.is_empty();
-        let wanted: Vec<Vec<Span>> = slabs
-            .iter()
-            .map(|slab| if usable(slab) { slab.hull().collect() } else { Vec::new() })
-            .collect();
-        let asking: Vec<usize> =
-            (0..slabs.len()).filter(|&number| usable(&slabs[number])).collect();
-        let mut compared = 0;
-        for tree in self.forest.iter().chain([&self.fresh]) {
-            // What is fresh is no tree: one leaf, whatever its size.
-            let whole = tree.hulls.is_empty();
-            let mut ranges = vec![(0, tree.ids.len(), asking.clone())];
-            while let Some((from, to, asking)) = ranges.pop() {
-                let leaf = whole || to - from <= LEAF;
-                let middle = from.midpoint(to);
-                let mut near = Vec::new();
-                for number in asking {
-                    if !leaf {
-                        compared += 1;
-                        let hull = &tree.hulls[middle * self.rank..][..self.rank];
-                        if !meet(hull, &wanted[number]) {
-                            continue;
-                        }
-                        near.push(number);
-                    }
-                    let boxes = if leaf { from..to } else { middle..middle + 1 };
-                    compared += tree.scan(self.rank, boxes, &wanted[number], &mut |id| {
-                        if let Some(value) = &self.values[id as usize] {
-                            found(number, Id(id), value);
-                        }
-                    });
-                }
-                if !near.is_empty() {
-                    ranges.push((middle + 1, to, near.clone()));
-                    ranges.push((from, middle, near));
-                }
+        let mut wanted = Vec::with_capacity(slabs.len() * self.rank);
+        let mut asking = Vec::with_capacity(slabs.len());
+        for (number, slab) in slabs.iter().enumerate() {
+            if usable(slab) {
+                asking.push(number);
+                wanted.extend(slab.hull());
+            } else {
+                wanted.resize(wanted.len() + self.rank, Span::default());
             }
         }
+        let mut hit = |number: usize, id: u32| {
+            if let Some(value) = &self.values[id as usize] {
+                found(number, Id(id), value);
+            }
+        };
+        let mut compared = 0;
+        for shelf in self.forest.iter().chain([&self.fresh]) {
+            let mut search =
+                Search { shelf, rank: self.rank, wanted: &wanted, asking: &mut asking, compared };
+            let all = 0..shelf.ids.len();
+            // What is fresh is no tree: one leaf, whatever its size.
+            search.down(all, 0, shelf.hulls.is_empty(), &mut hit);
+            compared = search.compared;
+        }
         compared
+    }
+}
+
+/// Many slabs that are looked for at once.
+struct Search<'a> {
+    shelf: &'a Shelf,
+    rank: usize,
+    /// The boxes around the slabs, by their numbers.
+    wanted: &'a [Span],
+    /// Numbers of slabs; those that are still of interest at each depth lie behind those of the depth above.
+    asking: &'a mut Vec<usize>,
+    compared: u64,
+}
+
+impl Search<'_> {
+    /// Looks through a range of boxes for the slabs whose numbers are behind `first`.
+    fn down(
+        &mut self,
+        boxes: std::ops::Range<usize>,
+        first: usize,
+        flat: bool,
+        hit: &mut impl FnMut(usize, u32),
+    ) {
+        let (rank, end) = (self.rank, self.asking.len());
+        let leaf = flat || boxes.len() <= LEAF;
+        let middle = boxes.start.midpoint(boxes.end);
+        for at in first..end {
+            let number = self.asking[at];
+            let wanted = &self.wanted[number * rank..][..rank];
+            let mut here = boxes.clone();
+            if !leaf {
+                self.compared += 1;
+                if !meet(&self.shelf.hulls[middle * rank..][..rank], wanted) {
+                    continue;
+                }
+                self.asking.push(number);
+                here = middle..middle + 1;
+            }
+            self.compared += self.shelf.scan(rank, here, wanted, &mut |id| hit(number, id));
+        }
+        if self.asking.len() > end {
+            self.down(boxes.start..middle, end, flat, hit);
+            self.down(middle + 1..boxes.end, end, flat, hit);
+            self.asking.truncate(end);
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a matcher knows of one cycle of one file.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use hyperslab::{Slab, SlabTree, gaps};
 
@@ -15,8 +15,8 @@ use crate::{
 pub struct Board {
     file: File,
     cycle: Cycle,
-    writers_missing: Vec<Place>,
-    readers_missing: Vec<Place>,
+    writers_missing: BTreeSet<Place>,
+    readers_missing: BTreeSet<Place>,
     /// By the writers' definitions: the first place that had each.
     definitions: BTreeMap<u64, Place>,
     records: u64,
@@ -122,8 +122,8 @@ impl Board {
         Self {
             file,
             cycle,
-            writers_missing: spec.writers.clone(),
-            readers_missing: spec.readers.clone(),
+            writers_missing: spec.writers.iter().copied().collect(),
+            readers_missing: spec.readers.iter().copied().collect(),
             definitions,
             records: 0,
             variables: variables.iter().map(writes).collect(),
@@ -162,7 +162,7 @@ impl Board {
             self.has_written(from);
         }
         if wished {
-            self.readers_missing.retain(|place| *place != from);
+            self.readers_missing.remove(&from);
         }
         if self.writers_missing.is_empty() {
             self.match_early(&mut answers);
@@ -173,7 +173,7 @@ impl Board {
     /// Somebody will say nothing any more.
     pub fn lost(&mut self, place: Place) -> Vec<(Place, Message)> {
         let mut answers = Answers::default();
-        self.readers_missing.retain(|one| *one != place);
+        self.readers_missing.remove(&place);
         self.early.retain(|(reader, _, _)| *reader != place);
         if self.writers_missing.contains(&place) {
             self.lost = Some(place);
@@ -195,9 +195,7 @@ impl Board {
     }
 
     fn has_written(&mut self, place: Place) {
-        let before = self.writers_missing.len();
-        self.writers_missing.retain(|one| *one != place);
-        if before > 0 && self.writers_missing.is_empty() {
+        if self.writers_missing.remove(&place) && self.writers_missing.is_empty() {
             for writes in &mut self.variables {
                 self.load.compared += writes.arrange();
             }
