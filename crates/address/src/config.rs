@@ -41,7 +41,7 @@
 //! A key that does not exist is an error that names file, line and the nearest key that does. All errors of a file are
 //! told at once.
 
-mod table;
+pub mod table;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -233,7 +233,8 @@ impl Config {
     /// Each fault as an [`AddressError::Config`] with line and column.
     pub fn parse(text: &str, file: &Path) -> Result<Self, ConfigErrors> {
         table::with_root(text, file, |root| {
-            root.only(&["routes", "stores", "client", "sieve", "log", "serve"]);
+            // `couple` is read by those who couple: coupling::Configuration.
+            root.only(&["routes", "stores", "client", "sieve", "log", "serve", "couple"]);
             let table = |key| root.table(key);
             Self {
                 routes: table("routes").map(|table| routes(&table)).unwrap_or_default(),
@@ -312,8 +313,7 @@ fn sieve(table: &Table<'_>) -> SieveKeys {
         let method = SieveMethod::parse(name);
         if method.is_none() {
             let choices = SieveMethod::ALL.map(|method| format!("`{method}`")).join(", ");
-            let (key, value) = (entry.key.to_owned(), name.to_owned());
-            entry.fault(ConfigFault::Choice { key, value, choices });
+            entry.no_choice(name, &choices);
         }
         method
     };

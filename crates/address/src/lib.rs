@@ -31,7 +31,7 @@ mod uri;
 pub use detect::{Detected, detect};
 pub use detour::Detour;
 pub use error::{AddressError, ConfigErrors, ConfigFault, SettingsFault, UriFault};
-pub use nearest::nearest;
+pub use nearest::{nearest, nearest_of};
 pub use path::{RemotePath, clean_absolute, demands_directory, names};
 pub use routes::{Hit, Resolved, Route, Routes};
 pub use settings::{ClientOptions, Settings};

@@ -2,10 +2,15 @@
 
 /// The word of `known` that needs the fewest edits to become `word`, if few enough to be a typing error.
 pub fn nearest(word: &str, known: &[&'static str]) -> Option<&'static str> {
+    nearest_of(word, known.iter().copied())
+}
+
+/// The same among words that are not known beforehand.
+pub fn nearest_of<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let distance_max = (word.chars().count() / 3).max(2);
     known
-        .iter()
-        .map(|&candidate| (distance(word, candidate), candidate))
+        .into_iter()
+        .map(|candidate| (distance(word, candidate), candidate))
         .min_by_key(|&(distance, _)| distance)
         .filter(|&(distance, _)| distance <= distance_max)
         .map(|(_, candidate)| candidate)

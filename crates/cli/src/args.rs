@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use address::config::SieveMethod;
 use clap::{Args, Parser, Subcommand, ValueHint};
 
+pub(crate) mod couple;
 pub(crate) mod layout;
 pub(crate) mod log;
 pub(crate) mod sieve;
@@ -103,6 +104,8 @@ pub(crate) enum Command {
     Layout(layout::Layout),
     #[command(subcommand)]
     Log(log::Log),
+    #[command(subcommand)]
+    Couple(couple::Couple),
     #[command(hide = true)]
     ObjectsAgent(ObjectsAgent),
     #[command(hide = true)]

@@ -12,6 +12,7 @@
 mod agents;
 mod args;
 mod copy;
+mod couple;
 mod doctor;
 mod format;
 mod in_force;
@@ -77,6 +78,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Umount(args) => mount::umount(args),
         Command::Sieve(command) => sieve::sieve(command, &in_force),
         Command::Log(command) => log::log(command, &in_force),
+        Command::Couple(command) => couple::couple(command),
         Command::ObjectsAgent(args) => objects::agent(args),
         Command::Orphan(args) => Ok(agents::start_orphan(args)),
         Command::Layout(command) => layout::layout(command, &places),

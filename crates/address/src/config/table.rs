@@ -1,4 +1,4 @@
-//! TOML tables whose every complaint knows file, line and column.
+//! TOML tables whose every complaint knows file, line and column; for other rooms that read TOML, too.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -23,28 +23,29 @@ impl Source<'_> {
     }
 
     fn located(&self, at: usize, fault: ConfigFault) -> AddressError {
+        let (line, column) = self.position(at);
+        AddressError::Config { file: self.file.to_path_buf(), line, column, fault }
+    }
+
+    fn position(&self, at: usize) -> (usize, usize) {
         let before = self.text.get(..at).unwrap_or(self.text);
         let line_at = before.rfind('\n').map_or(0, |newline| newline + 1);
-        AddressError::Config {
-            file: self.file.to_path_buf(),
-            line: before.matches('\n').count() + 1,
-            column: before[line_at..].chars().count() + 1,
-            fault,
-        }
+        (before.matches('\n').count() + 1, before[line_at..].chars().count() + 1)
     }
 }
 
 /// One table. What is asked for and is wrong is written down and not given, so that one reading finds every fault.
-pub(super) struct Table<'a> {
+pub struct Table<'a> {
     source: &'a Source<'a>,
     at: usize,
     table: &'a DeTable<'a>,
 }
 
 /// One key of a table and its value.
-pub(super) struct Entry<'a> {
+pub struct Entry<'a> {
     source: &'a Source<'a>,
-    pub(super) key: &'a str,
+    /// Its name.
+    pub key: &'a str,
     key_at: usize,
     value: &'a Spanned<DeValue<'a>>,
 }
@@ -53,7 +54,7 @@ pub(super) struct Entry<'a> {
 ///
 /// # Errors
 /// All faults, in the order of the file.
-pub(super) fn with_root<T>(
+pub fn with_root<T>(
     text: &str,
     file: &Path,
     read: impl FnOnce(&Table<'_>) -> T,
@@ -84,7 +85,7 @@ pub(super) fn with_root<T>(
 
 impl<'a> Table<'a> {
     /// Refuses every key but `known`.
-    pub(super) fn only(&self, known: &[&'static str]) {
+    pub fn only(&self, known: &[&'static str]) {
         for entry in self.entries().filter(|entry| !known.contains(&entry.key)) {
             let nearest = nearest(entry.key, known);
             let fault = ConfigFault::UnknownKey { key: entry.key.to_owned(), nearest };
@@ -93,7 +94,7 @@ impl<'a> Table<'a> {
     }
 
     /// Every key, in alphabetical order.
-    pub(super) fn entries(&self) -> impl Iterator<Item = Entry<'a>> {
+    pub fn entries(&self) -> impl Iterator<Item = Entry<'a>> {
         let source = self.source;
         self.table.iter().map(move |(key, value)| Entry {
             source,
@@ -103,23 +104,25 @@ impl<'a> Table<'a> {
         })
     }
 
-    pub(super) fn get(&self, key: &str) -> Option<Entry<'a>> {
+    /// What stands under `key`.
+    pub fn get(&self, key: &str) -> Option<Entry<'a>> {
         self.entries().find(|entry| entry.key == key)
     }
 
     /// The table under `key`.
-    pub(super) fn table(&self, key: &str) -> Option<Table<'a>> {
+    pub fn table(&self, key: &str) -> Option<Table<'a>> {
         let entry = self.get(key)?;
         entry.must(entry.as_table(), "a table")
     }
 
-    pub(super) fn flag(&self, key: &str) -> Option<bool> {
+    /// Yes or no.
+    pub fn flag(&self, key: &str) -> Option<bool> {
         let entry = self.get(key)?;
         entry.must(entry.value.get_ref().as_bool(), "true or false")
     }
 
     /// A number of things.
-    pub(super) fn count(&self, key: &str, min: u32) -> Option<u32> {
+    pub fn count(&self, key: &str, min: u32) -> Option<u32> {
         let entry = self.get(key)?;
         let number = entry.must(entry.integer(), "a whole number")?;
         // In range, hence below 2^32.
@@ -127,7 +130,7 @@ impl<'a> Table<'a> {
     }
 
     /// A number of bytes: an integer, or a text such as "4MiB".
-    pub(super) fn size(&self, key: &str, min: u64, max: u64) -> Option<u64> {
+    pub fn size(&self, key: &str, min: u64, max: u64) -> Option<u64> {
         let entry = self.get(key)?;
         let bytes = match (entry.integer(), entry.value.get_ref().as_str()) {
             (None, Some(text)) => Some(entry.address(parse_size_bytes(text))?),
@@ -139,25 +142,54 @@ impl<'a> Table<'a> {
         entry.within(bytes, min, max)
     }
 
+    /// Line and column at which the table begins, from 1.
+    pub fn position(&self) -> (usize, usize) {
+        self.source.position(self.at)
+    }
+
     /// Writes down what is wrong with the table as a whole.
-    pub(super) fn fault(&self, fault: ConfigFault) {
+    pub fn fault(&self, fault: ConfigFault) {
         self.source.fault(self.at, fault);
     }
 }
 
 impl<'a> Entry<'a> {
-    pub(super) fn as_table(&self) -> Option<Table<'a>> {
+    /// The table that the value is, if it is one.
+    pub fn as_table(&self) -> Option<Table<'a>> {
         let table = self.value.get_ref().as_table()?;
         Some(Table { source: self.source, at: self.key_at, table })
     }
 
-    pub(super) fn text(&self, expected: &'static str) -> Option<&'a str> {
+    /// A text.
+    pub fn text(&self, expected: &'static str) -> Option<&'a str> {
         self.must(self.value.get_ref().as_str(), expected)
     }
 
-    pub(super) fn texts(&self, expected: &'static str) -> Option<Vec<&'a str>> {
+    /// A list of texts.
+    pub fn texts(&self, expected: &'static str) -> Option<Vec<&'a str>> {
         let array = self.must(self.value.get_ref().as_array(), expected)?;
         array.iter().map(|item| self.must(item.get_ref().as_str(), expected)).collect()
+    }
+
+    /// A list of tables.
+    pub fn tables(&self, expected: &'static str) -> Option<Vec<Table<'a>>> {
+        let array = self.must(self.value.get_ref().as_array(), expected)?;
+        let tables = array.iter().map(|item| {
+            let table = self.must(item.get_ref().as_table(), expected)?;
+            Some(Table { source: self.source, at: item.span().start, table })
+        });
+        tables.collect()
+    }
+
+    /// Line and column of the value, from 1.
+    pub fn position(&self) -> (usize, usize) {
+        self.source.position(self.value.span().start)
+    }
+
+    /// Writes down that `value` is none of `choices`.
+    pub fn no_choice(&self, value: &str, choices: &str) {
+        let (key, value) = (self.key.to_owned(), value.to_owned());
+        self.fault(ConfigFault::Choice { key, value, choices: choices.to_owned() });
     }
 
     /// None if this is no integer; inside, none if it is negative or too great.
@@ -185,12 +217,12 @@ impl<'a> Entry<'a> {
     }
 
     /// Writes down what is wrong with the value.
-    pub(super) fn fault(&self, fault: ConfigFault) {
+    pub fn fault(&self, fault: ConfigFault) {
         self.source.fault(self.value.span().start, fault);
     }
 
     /// What an address in this entry means, if it means anything.
-    pub(super) fn address<T>(&self, parsed: Result<T, AddressError>) -> Option<T> {
+    pub fn address<T>(&self, parsed: Result<T, AddressError>) -> Option<T> {
         parsed.map_err(|error| self.fault(ConfigFault::Address(Box::new(error)))).ok()
     }
 }

@@ -2,6 +2,7 @@
 
 mod configuration;
 mod copying;
+mod couplings;
 mod files;
 mod launching;
 mod layouts;
