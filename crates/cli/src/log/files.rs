@@ -134,7 +134,7 @@ impl Place {
     }
 }
 
-const FILES: [&str; 8] = [
+const FILES: [&str; 9] = [
     "log.toml",
     "checkpoint",
     "drain",
@@ -143,4 +143,5 @@ const FILES: [&str; 8] = [
     "agent.json",
     "agent.log",
     "agent.sock",
+    "meeting.json",
 ];

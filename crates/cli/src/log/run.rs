@@ -79,7 +79,7 @@ pub(crate) fn attach(
     let turn = place.turn(true)?;
     let holder = match place.holder() {
         Some(holder) => join(&place, holder, &target, &run)?,
-        None => start(&place, &target, &run, size, bandwidth)?,
+        None => start(&place, &target, &run, size, bandwidth, &nodes(args)?)?,
     };
     let lease = lease(&holder.socket)?;
     drop(turn);
@@ -129,6 +129,7 @@ fn start(
     run: &str,
     size: Option<u64>,
     bandwidth: Option<u64>,
+    nodes: &[OsString],
 ) -> Result<Holder> {
     let program = std::env::current_exe().context("cannot tell where sluice itself is")?;
     let words: Vec<String> = std::env::args_os()
@@ -149,6 +150,7 @@ fn start(
             command.args([flag, &value.to_string()]);
         }
     }
+    command.args(nodes);
     // The agent is nobody's rank, and its own files are local.
     command.env_remove(Settings::VARIABLE).env_remove("LD_PRELOAD");
     command.stdin(Stdio::null()).stdout(Stdio::piped());
@@ -174,6 +176,23 @@ fn start(
         "the log's agent has ended before it was ready ({status}); see {}",
         place.file("agent.log").display()
     )
+}
+
+/// What the agent is told of those of other nodes.
+fn nodes(args: &Through) -> Result<Vec<OsString>> {
+    let Some(dir) = &args.log_meet else {
+        if args.log_listen.is_some() {
+            bail!("--log-listen needs --log-meet DIR: a directory that all nodes of the job share");
+        }
+        return Ok(Vec::new());
+    };
+    let dir = std::path::absolute(dir).context("--log-meet")?;
+    let mut words: Vec<OsString> = vec!["--log-meet".into(), dir.into()];
+    words.extend(["--log-own".into(), args.log_own.to_string().into()]);
+    if let Some(address) = &args.log_listen {
+        words.extend(["--log-listen".into(), address.into()]);
+    }
+    Ok(words)
 }
 
 /// Connects for good.
