@@ -41,11 +41,16 @@ struct Nodes {
 
 impl Nodes {
     fn new(options: hostlog::Options) -> Self {
+        Self::with(options, 2)
+    }
+
+    /// `seed` says what a crash leaves of what the member had not synced.
+    fn with(options: hostlog::Options, seed: u64) -> Self {
         let home = Scene::new(Arc::new(MemStore::new()));
         let (_, open) = home.root().create(b"file", BOTH, 0o644).unwrap();
         open.write_at(b"........", 0).unwrap();
         open.sync(false).unwrap();
-        let disk = Arc::new(SimulatedDisk::new(2));
+        let disk = Arc::new(SimulatedDisk::new(seed));
         let media = Arc::clone(&disk);
         let log = Arc::new(Log::create(media, &Description::default(), options).unwrap());
         home.log.fetch_by(Arc::new(Other(Arc::clone(&log))));
@@ -151,8 +156,8 @@ fn bytes_stay_on_their_node_and_all_read_them() {
 
 #[test]
 fn an_epoch_is_durable_on_all_nodes_when_it_counts() {
-    for is_left in [false, true] {
-        let nodes = Nodes::new(small());
+    for (seed, is_left) in (0..40).flat_map(|seed| [(seed, false), (seed, true)]) {
+        let nodes = Nodes::with(small(), seed);
         let (a, b) = nodes.ranks();
         b.write(0, "bb");
         a.write(4, "aa");
