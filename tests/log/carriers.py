@@ -4,6 +4,7 @@
   far     a service, by `sluice run --map`
   careful the same, with nothing read ahead or written behind: every rank sees at once what others wrote
   log     the host's log over a directory, by `sluice run --log`; drained and verified at the end
+  nodes   as log, but the ranks are on two nodes, which are played by two logs: even ranks have the one and odd ones the other
 """
 
 import dataclasses
@@ -128,7 +129,35 @@ class Log(Carrier):
         return done.stdout
 
 
-CARRIERS = {carrier.name: carrier for carrier in (Carrier, Far, Careful, Log)}
+class Nodes(Log):
+    """Two nodes, each with a log of its own. They see each other's through TCP only."""
+
+    name = "nodes"
+
+    def start(self, name, library=None):
+        Carrier.start(self, name)
+        self.logs = [self.scratch / f"{name}.log{node}" for node in range(2)]
+        return Way(str(self.target), within=through_nodes(self.sluice, self.logs, self.scratch / f"{name}.meeting", self.target,
+                                                          library))
+
+    def finish(self):
+        # All of them have their part in the drain of the one that keeps the order.
+        for command in ("verify", "drain", "verify"):
+            for self.log in self.logs:
+                if (self.log / "log.toml").exists():
+                    self.command(command)
+
+
+def through_nodes(sluice, logs, meeting, target, library=None, flags=()):
+    """The words that lead a rank through the log of its node, and writes of any size but the smallest into it."""
+    preload = f"LD_PRELOAD={library} " if library else ""
+    first = f"{logs[0]}".removesuffix("0")
+    return ["sh", "-c", f'rank=${{PMI_RANK:-${{OMPI_COMM_WORLD_RANK:-0}}}}; {preload} exec "$0" run {" ".join(flags)} '
+            f'--log {first}$((rank % {len(logs)})) --log-meet {meeting} --log-listen 127.0.0.1 --log-own 600 --to {target} -- "$@"',
+            str(sluice)]
+
+
+CARRIERS = {carrier.name: carrier for carrier in (Carrier, Far, Careful, Log, Nodes)}
 
 
 def made(name, sluice, scratch):

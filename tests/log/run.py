@@ -152,7 +152,7 @@ def judged(name, group, known, function, *arguments):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--carrier", action="append", default=[], choices=list(carriers.CARRIERS),
-                        help="only this way; may be repeated (default: far and log; with --full also careful)")
+                        help="only this way; may be repeated (default: far, log and nodes; with --full also careful)")
     parser.add_argument("--stack", action="append", default=[], metavar="NAME", help="only on mpich, ompio or romio")
     parser.add_argument("--ranks", action="append", type=int, default=[], help="only on so many")
     parser.add_argument("--only", action="append", default=[], metavar="REGEX",
@@ -168,7 +168,7 @@ def main():
     house, results = House(places.sluice_binary(options.sluice), scratch), []
     found, missing = stacks.available(scratch)
     results += [report.Result(f"{name} all", "skipped", 0.0, [reason], name) for name, reason in missing]
-    for name in options.carrier or ["far", *(["careful"] if options.full else []), "log"]:
+    for name in options.carrier or ["far", *(["careful"] if options.full else []), "log", "nodes"]:
         try:
             carrier = carriers.made(name, house.sluice, scratch)
         except Missing as reason:

@@ -5,10 +5,12 @@
 //!    writes down how far it is ([`status`]).
 //! 3. The commands of `sluice log` look at what it has written, or work on the log themselves where there is no agent
 //!    ([`offline`]).
+//! 4. Where a job runs on several nodes, their agents work together ([`nodes`]).
 
 mod agent;
 mod files;
 mod job;
+mod nodes;
 mod offline;
 mod owner;
 pub(crate) mod run;

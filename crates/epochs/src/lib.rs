@@ -11,9 +11,16 @@
 //!    committed.
 //! 3. MPI_File_close: [`Notice::Leave`] is a `Prepare` after which the rank writes no more. With the last one everything
 //!    is committed and the group is over.
+//!
+//! Where ranks run on several nodes, the node that keeps the order of all is told by the others where the bytes are that
+//! they have kept themselves ([`Extent`]).
 #![forbid(unsafe_code)]
 
+mod elsewhere;
+
 use std::fmt;
+
+pub use elsewhere::{ELSEWHERE, Extent, Standing};
 
 /// The attribute that a [`Notice`] is set as.
 pub const NOTICE: &[u8] = b"user.sluice.epoch";

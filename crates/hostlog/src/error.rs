@@ -119,6 +119,25 @@ pub enum Error {
         /// What was to be read.
         at: Position,
     },
+    /// Bytes that are in the log of another node cannot be had now.
+    #[error("bytes that the log in {} has in log {log:016x} of another node cannot be read", place.display())]
+    Elsewhere {
+        /// The log.
+        place: PathBuf,
+        /// The other one.
+        log: u64,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The log cannot speak of one more log.
+    #[error("the log in {} cannot speak of more than {max} logs of other nodes", place.display())]
+    TooManyLogs {
+        /// The log.
+        place: PathBuf,
+        /// The most.
+        max: usize,
+    },
     /// A record is larger than a segment.
     #[error("a record of {len} bytes does not fit into a segment of {segment_bytes} bytes")]
     TooLarge {
@@ -174,7 +193,9 @@ impl Error {
             Error::Failed { .. }
             | Error::Version { .. }
             | Error::Manifest { .. }
-            | Error::Corrupt { .. } => Errno::IO,
+            | Error::Corrupt { .. }
+            | Error::Elsewhere { .. }
+            | Error::TooManyLogs { .. } => Errno::IO,
             Error::Full { .. } => Errno::NOSPC,
             Error::Busy { .. } => Errno::BUSY,
             Error::Missing { .. } => Errno::NOENT,
@@ -190,7 +211,7 @@ impl Error {
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
-            Error::Full { .. } | Error::Busy { .. } => true,
+            Error::Full { .. } | Error::Busy { .. } | Error::Elsewhere { .. } => true,
             Error::System { source, .. } => is_no_space(source),
             Error::Failed { .. }
             | Error::Missing { .. }
@@ -200,6 +221,7 @@ impl Error {
             | Error::Corrupt { .. }
             | Error::Recycled { .. }
             | Error::TooLarge { .. }
+            | Error::TooManyLogs { .. }
             | Error::Options { .. }
             | Error::NotDurable { .. } => false,
         }

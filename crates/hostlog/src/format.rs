@@ -6,7 +6,7 @@
 use crate::ids::{FileId, Group, Member, Sequence};
 
 /// The version of the format that is written, and the only one that is read.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 /// What a segment's header takes.
 pub const SEGMENT_HEADER_BYTES: u64 = 4096;
 /// What a record's header takes; records begin at multiples of it.
@@ -70,6 +70,8 @@ pub enum Kind {
     Restart = 8,
     /// A file's data up to a sequence, as far as not committed, never counts.
     Abort = 9,
+    /// Bytes of a file, which are in the log of another node.
+    Elsewhere = 10,
 }
 
 impl Kind {
@@ -84,6 +86,7 @@ impl Kind {
             7 => Self::Drained,
             8 => Self::Restart,
             9 => Self::Abort,
+            10 => Self::Elsewhere,
             _ => return None,
         })
     }
@@ -206,7 +209,8 @@ impl Header {
         let distance = u32_at(bytes, 52);
         let (group, epoch) = (u32_at(bytes, 40), u32_at(bytes, 44));
         let member = (group != 0).then_some(Member { group: Group(group), epoch });
-        let needs_member = matches!(kind, Kind::Prepare | Kind::CommitGroup | Kind::AbortGroup);
+        let needs_member =
+            matches!(kind, Kind::Prepare | Kind::CommitGroup | Kind::AbortGroup | Kind::Elsewhere);
         let distance_known = distance != u32::MAX;
         let looks_back = matches!(kind, Kind::Commit | Kind::Abort | Kind::Drained | Kind::Restart);
         if bytes[5] & !FLAG_NAMESPACE != 0

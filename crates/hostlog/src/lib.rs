@@ -21,6 +21,7 @@
 
 mod checkpoint;
 mod discard;
+mod elsewhere;
 mod error;
 pub mod format;
 mod ids;
@@ -37,6 +38,7 @@ mod walk;
 mod window;
 
 pub use discard::discard;
+pub use elsewhere::{Elsewhere, Fetch, Refer};
 pub use error::{Error, Result, is_no_space};
 pub use ids::{FileId, Group, Member, Position, Sequence};
 pub use log::{Change, Log, Options, Placed, Placements, Prepare, Recovery, Status, Write};

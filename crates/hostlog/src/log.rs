@@ -7,6 +7,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use crate::checkpoint::CheckpointFile;
+use crate::elsewhere::{ELSEWHERE, Others};
 use crate::error::{Error, Result};
 use crate::format::{Header, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, Use};
 use crate::ids::{Position, Sequence};
@@ -20,6 +21,7 @@ mod open;
 mod segments;
 
 pub use append::{Change, Placed, Placements, Write};
+pub(crate) use append::{Draft, Value};
 pub use commit::Prepare;
 pub use open::{Options, Recovery};
 
@@ -93,6 +95,8 @@ pub struct Log {
     pub(crate) preparing: Mutex<u32>,
     /// Segments that can be read, by use.
     pub(crate) readable: RwLock<BTreeMap<u32, Arc<Segment>>>,
+    /// Logs of other nodes that records speak of.
+    pub(crate) others: Others,
     pub(crate) _lock: Box<dyn Send + Sync>,
 }
 
@@ -195,8 +199,11 @@ impl Log {
     /// Reads bytes of a payload, of which `buffer.len()` must follow `at`.
     ///
     /// # Errors
-    /// `Recycled` where the segment has been given away, `System`.
+    /// `Recycled` where the segment has been given away, `System`; `Elsewhere` for bytes of another node's log.
     pub fn read(&self, at: Position, buffer: &mut [u8]) -> Result<()> {
+        if at.segment >= ELSEWHERE {
+            return self.read_elsewhere(at, buffer);
+        }
         let recycled = || Error::Recycled { place: self.place.clone(), at };
         let segment = self
             .readable

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use crate::elsewhere::Elsewhere;
 use crate::error::{Error, Result};
 use crate::format::{
     Bad, Header, Kind, RECORD_HEADER_BYTES, SEGMENT_HEADER_BYTES, Use, record_end,
@@ -37,7 +38,7 @@ pub enum What {
         offset: u64,
         /// How many.
         len: u64,
-        /// Where the first lies in the log.
+        /// Where the first lies in the log, or in another one.
         at: Position,
     },
     /// A change that is no data.
@@ -201,6 +202,16 @@ impl Here {
                 len: u64::from(header.len),
                 at: at.advanced(RECORD_HEADER_BYTES),
             }),
+            Kind::Elsewhere => {
+                let payload = self.window.payload(self.offset, &header).map_err(system)?;
+                if !self.is_live() {
+                    return Err(recycled());
+                }
+                let (len, from) = Elsewhere::decode(&payload)
+                    .ok_or_else(|| lost(Bad::Malformed, header.sequence))?;
+                let at = log.others.position(from).ok_or_else(|| log.too_many())?;
+                Some(What::Data { offset: header.value, len, at })
+            }
             Kind::Operation => {
                 let payload = self.window.payload(self.offset, &header).map_err(system)?;
                 if !self.is_live() {

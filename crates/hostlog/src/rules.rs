@@ -122,7 +122,7 @@ impl Rules {
                     name: payload.to_vec(),
                 });
             }
-            (Kind::Data | Kind::Operation | Kind::Drained, _)
+            (Kind::Data | Kind::Elsewhere | Kind::Operation | Kind::Drained, _)
             | (Kind::CommitGroup | Kind::AbortGroup | Kind::Prepare, None) => {}
         }
     }

@@ -147,7 +147,7 @@ fn walk_segment(
         found.last_file = found.last_file.max(header.file.0);
         found.last_group = found.last_group.max(header.member.map_or(0, |member| member.group.0));
         match header.kind {
-            Kind::Data | Kind::Operation => {}
+            Kind::Data | Kind::Elsewhere | Kind::Operation => {}
             Kind::Prepare => {
                 let name = window.payload(offset, &header).map_err(error)?;
                 found.rules.apply(&header, &name);

@@ -351,7 +351,7 @@ fn another_version_is_refused_with_advice() {
     disk.kill();
     let manifest = String::from_utf8(disk.content("log.toml").expect("log.toml")).expect("text");
     for found in [0, 1, 77] {
-        let other = manifest.replace("format = 2", &format!("format = {found}"));
+        let other = manifest.replace("format = 3", &format!("format = {found}"));
         disk.set_content("log.toml", format!("{other}later = true\n").into_bytes());
         let error = open(&disk).err().expect("refused");
         assert!(matches!(error, Error::Version { found: told, .. } if told == found), "{error}");

@@ -14,15 +14,19 @@
 //!    have come to it, and nothing else.
 //! 5. What the target has caught up with leaves the overlay. After a start the overlay is
 //!    made again from what counts in the log.
+//!
+//! Where ranks run on several nodes, the [`LogStore`] of one is that of all, and the others have a [`MemberStore`].
 #![forbid(unsafe_code)]
 
 mod changes;
 mod content;
 mod drained;
+mod elsewhere;
 mod error;
 mod files;
 mod groups;
 mod inode;
+mod member;
 mod names;
 mod node;
 mod open;
@@ -38,5 +42,6 @@ pub use self::store::{LogStore, Options, Status, Unfinished};
 pub use drained::{Find, Kept};
 pub use error::{Error, Result};
 pub use groups::GroupStatus;
+pub use member::{MemberStore, Needed};
 pub use settle::settle;
 pub use state::{Bound, IDENTITY_TAG, State};

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use epochs::Notice;
+use epochs::{Extent, Notice};
 use hostlog::{Operation, Time as LogTime};
 use p9::{Attributes, Errno, OpenFlags, Qid, SetAttributes, SetattrMask, StatFs, Time};
 use store::{Error, Node, OpenNode, Result, Walk};
@@ -306,6 +306,9 @@ impl Node for LogNode {
     }
 
     fn xattr(&self, name: &[u8]) -> Result<Vec<u8>> {
+        if name == epochs::ELSEWHERE && self.is_root() {
+            return Ok(self.tree().standing().to_string().into_bytes());
+        }
         match self.inode().base_node("getxattr")? {
             _ if name == epochs::LOG && !self.inode().is_directory() => {
                 Ok(self.tree().options.identity.clone())
@@ -323,6 +326,14 @@ impl Node for LogNode {
     }
 
     fn set_xattr(&self, name: &[u8], value: &[u8], flags: u32) -> Result<()> {
+        if name == epochs::ELSEWHERE {
+            let Ok(extent) = Extent::parse(value) else {
+                return Err(refusal("setxattr", Errno::EINVAL));
+            };
+            let tree = self.tree();
+            return self
+                .patiently("write", || tree.refer(self.stream.number, self.inode(), &extent));
+        }
         if name == epochs::NOTICE {
             let Ok(notice) = Notice::parse(value) else {
                 return Err(refusal("setxattr", Errno::EINVAL));

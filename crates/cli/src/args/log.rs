@@ -26,6 +26,15 @@ pub(crate) struct Through {
     /// End only when everything that was written through the log is in its place
     #[arg(long)]
     pub(crate) wait: bool,
+    /// Have the agents of all nodes of this job find each other in DIR, which the nodes share and nobody else writes to
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) log_meet: Option<PathBuf>,
+    /// The address of this node at which those of other nodes reach its agent [default: that of its name]
+    #[arg(long, value_name = "ADDRESS", hide_short_help = true)]
+    pub(crate) log_listen: Option<String>,
+    /// Writes of at least so many bytes stay in this node's log; smaller ones go to the first node's
+    #[arg(long, value_name = "SIZE", hide_short_help = true, value_parser = size, default_value = "64KiB")]
+    pub(crate) log_own: u64,
 }
 
 /// Host logs: what has not come to its place yet
@@ -78,6 +87,9 @@ pub(crate) struct Recover {
     /// How many bytes per second at most [default: 0, as many as it takes]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) log_bandwidth: Option<u64>,
+    /// The directory of another node's log that this one needs, where it can be reached from here; may be given several times
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) with: Vec<PathBuf>,
 }
 
 /// Check every checksum of a log
@@ -122,4 +134,10 @@ pub(crate) struct Agent {
     pub(crate) log_size: Option<u64>,
     #[arg(long)]
     pub(crate) log_bandwidth: Option<u64>,
+    #[arg(long)]
+    pub(crate) log_meet: Option<PathBuf>,
+    #[arg(long)]
+    pub(crate) log_listen: Option<String>,
+    #[arg(long, default_value = "65536")]
+    pub(crate) log_own: u64,
 }

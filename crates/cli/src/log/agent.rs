@@ -17,6 +17,10 @@ use logstore::{LogStore, Unfinished};
 use service::{Listen, Running, Service};
 
 use super::files::{Holder, Place};
+use super::nodes::bytes::Members;
+use super::nodes::home::{Gate, welcome};
+use super::nodes::member::{self, Member};
+use super::nodes::{Meeting, Node, Role};
 use super::owner::{Nobody, Shown, state_of};
 use super::status::Report;
 use super::target::Target;
@@ -26,28 +30,53 @@ use crate::format::bytes_text;
 use crate::in_force::InForce;
 
 /// How often it looks after things.
-const TICK: Duration = Duration::from_millis(250);
+pub(super) const TICK: Duration = Duration::from_millis(250);
 /// Changes of names are durable after so long at the latest.
 const NAMES_EVERY: Duration = Duration::from_secs(1);
 /// How long it stays when it could end: the next run may come at once.
-const LINGER: Duration = Duration::from_secs(2);
+pub(super) const LINGER: Duration = Duration::from_secs(2);
 /// How long it waits for programs to end, when it is told to.
-const GRACE: Duration = Duration::from_secs(1);
+pub(super) const GRACE: Duration = Duration::from_secs(1);
 /// How long it waits for its first client.
-const FIRST_CLIENT: Duration = Duration::from_secs(60);
+pub(super) const FIRST_CLIENT: Duration = Duration::from_secs(60);
 
 /// Has the log until it is not needed any more.
 pub(crate) fn agent(args: &Args, in_force: InForce) -> Result<ExitCode> {
     let stop = agents::begin()?;
     let place = Place::of(&args.dir)?;
-    match Agent::start(args, &place, &in_force) {
-        Ok(agent) => {
-            Starter::ready(&serde_json::to_string(&agent.holder)?, &place.file("agent.log"));
-            agent.stay(&stop)
+    match begin(args, &place, &in_force) {
+        Ok((holder, stay)) => {
+            Starter::ready(&serde_json::to_string(&holder)?, &place.file("agent.log"));
+            stay(&stop)
         }
         Err(error) => {
             Starter::failed(&error);
             Ok(ExitCode::FAILURE)
+        }
+    }
+}
+
+/// What an agent does until it is not needed any more.
+type Stay = Box<dyn FnOnce(&AtomicBool) -> Result<ExitCode>>;
+
+/// Begins as what the log's agent is to be: alone, or for the agents of other nodes.
+fn begin(args: &Args, place: &Place, in_force: &InForce) -> Result<(Holder, Stay)> {
+    member::let_go(place)?;
+    let Some(dir) = &args.log_meet else {
+        let agent = Agent::start(args, place, in_force, None)?;
+        return Ok((agent.holder.clone(), Box::new(|stop| agent.stay(stop))));
+    };
+    let meeting = Meeting::at(dir)?;
+    let to = args.to.to_str().context("--to is not UTF-8")?;
+    match meeting.role(&Node::here(place, to))? {
+        Role::Member(home) => {
+            let member = Member::start(args, place, meeting, home)?;
+            Ok((member.holder.clone(), Box::new(|stop| member.stay(stop))))
+        }
+        Role::Home => {
+            let agent = Agent::start(args, place, in_force, Some(meeting.clone()));
+            let agent = agent.inspect_err(|_| meeting.give_up(place))?;
+            Ok((agent.holder.clone(), Box::new(|stop| agent.stay(stop))))
         }
     }
 }
@@ -73,12 +102,19 @@ struct Agent {
     holder: Holder,
     log: Arc<Log>,
     store: Arc<LogStore>,
-    running: Running,
+    running: Arc<Running>,
     drain: Drain,
+    /// The agents of other nodes that this one is the home of, and how they come in.
+    nodes: Option<(Meeting, Gate)>,
 }
 
 impl Agent {
-    fn start(args: &Args, place: &Place, in_force: &InForce) -> Result<Self> {
+    fn start(
+        args: &Args,
+        place: &Place,
+        in_force: &InForce,
+        meeting: Option<Meeting>,
+    ) -> Result<Self> {
         let to = args.to.to_str().context("--to is not UTF-8")?;
         let target = Target::of_log(to)?.open(&in_force.settings)?;
         let bytes_per_second = args.log_bandwidth.filter(|rate| *rate > 0);
@@ -89,6 +125,7 @@ impl Agent {
             Description { target: to.to_owned(), run: args.command.clone(), created: 0 };
         let (log, recovery) = match place.open(options) {
             Ok((log, recovery)) => {
+                Members::with(place, &[])?.answer_to(&log);
                 Self::take_over(place, log, recovery, to, &target, &drain_options)?;
                 reopen(place, &description, options)?
             }
@@ -98,6 +135,7 @@ impl Agent {
             }
             Err(error) => return Err(explain(error, place)),
         };
+        Members::of(meeting.clone()).answer_to(&log);
         let log = Arc::new(log);
         let identity = identity(&*media)?;
         let store_options = logstore::Options {
@@ -110,6 +148,7 @@ impl Agent {
         let socket = place.socket()?;
         let shown: Arc<dyn store::Store> = store.clone();
         let running = Service::builder(shown).listen(Listen::Unix(socket.clone())).start()?;
+        let running = Arc::new(running);
         let holder = Holder {
             pid: std::process::id(),
             socket,
@@ -119,7 +158,16 @@ impl Agent {
             command: args.command.clone(),
         };
         place.replace("agent.json", &serde_json::to_string(&holder)?).context("agent.json")?;
-        Ok(Self { place: place.clone(), holder, log, store, running, drain })
+        let nodes = match meeting {
+            Some(meeting) => {
+                meeting.note(place, None)?;
+                let listen = args.log_listen.as_deref();
+                let gate = welcome(&meeting, place, (&holder.log, to), listen, &running)?;
+                Some((meeting, gate))
+            }
+            None => None,
+        };
+        Ok(Self { place: place.clone(), holder, log, store, running, drain, nodes })
     }
 
     /// What an earlier run left is brought to the target first.
@@ -168,7 +216,7 @@ impl Agent {
 
     /// Looks after everything until it is not needed any more.
     fn stay(self, stop: &AtomicBool) -> Result<ExitCode> {
-        let Self { place, holder, log, store, running, mut drain } = self;
+        let Self { place, holder, log, store, running, mut drain, nodes } = self;
         let (progress, stopper) = (drain.progress(), drain.stopper());
         let failed: Arc<Mutex<Option<String>>> = Arc::default();
         let drained = {
@@ -225,12 +273,13 @@ impl Agent {
         // In order: no new requests, everything that counts is durable, no more draining. Who ends a job tells all
         // its processes at once: programs that are about to die of that have not closed their files.
         let since = Instant::now();
-        let has_clients = |running: &Running| running.counters().connections > 0;
+        let has_clients = |running: &Arc<Running>| running.counters().connections > 0;
         while running.as_ref().is_some_and(has_clients) && since.elapsed() < GRACE {
             std::thread::sleep(TICK / 10);
         }
         store.end();
-        if let Some(running) = running.take() {
+        let meeting = nodes.map(|(meeting, _gate)| meeting);
+        if let Some(running) = running.take().and_then(Arc::into_inner) {
             running.stop();
         }
         watch.commit(&store);
@@ -238,7 +287,11 @@ impl Agent {
         let _ = drained.join();
         ending.store(true, Ordering::Release);
         let _ = ahead.join();
-        watch.end(&log, &store, &progress);
+        if watch.end(&log, &store, &progress)
+            && let Some(meeting) = meeting
+        {
+            meeting.leave_home(&place);
+        }
         drop(store);
         if let Some(log) = Arc::into_inner(log) {
             log.close().map_err(|error| explain(error, &place))?;
@@ -358,12 +411,14 @@ impl Watch {
         self.idle_since.get_or_insert_with(Instant::now).elapsed() >= LINGER
     }
 
-    fn end(&mut self, log: &Log, store: &LogStore, progress: &Progress) {
+    /// Says whether everything is in the target.
+    fn end(&mut self, log: &Log, store: &LogStore, progress: &Progress) -> bool {
         let mut report = Report::of(&self.holder, log, &store.status(), &progress.snapshot(), 0);
         report.ended = true;
         report.dropped_bytes = self.dropped;
         report.done = report.uncommitted == 0 && !report.is_behind(log);
         self.write(&report, true);
+        report.done
     }
 }
 

@@ -141,7 +141,7 @@ impl Place {
     }
 }
 
-const FILES: [&str; 9] = [
+const FILES: [&str; 10] = [
     "log.toml",
     "checkpoint",
     "drain",
@@ -151,4 +151,5 @@ const FILES: [&str; 9] = [
     "agent.json",
     "agent.log",
     "agent.sock",
+    "meeting.json",
 ];

@@ -1,6 +1,7 @@
 //! Work on a log that no agent has.
 
 use std::io::{BufRead, IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +12,8 @@ use hostlog::{Log, Recovery, What};
 
 use super::agent::{explain, options, text};
 use super::files::Place;
+use super::nodes::bytes::Members;
+use super::nodes::{Meeting, member};
 use super::owner::{Nobody, state_of};
 use super::status::{self, Report, Show};
 use super::target::Target;
@@ -31,7 +34,10 @@ pub(crate) fn drain(args: &log::Drain, in_force: InForce) -> Result<ExitCode> {
         }
         // It has ended: what it left is done here.
     }
-    let (log, recovery) = open(&place)?;
+    if needed(&place)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (log, recovery) = open(&place, &[])?;
     carry_out(&place, log, &recovery, args.log_bandwidth, &in_force)
 }
 
@@ -51,7 +57,7 @@ pub(super) fn wait(place: &Place, in_force: &InForce) -> Result<()> {
         let last = status::follow(place, Show::best())?;
         return check(place, last).with_context(context);
     }
-    let (log, recovery) = open(place).with_context(context)?;
+    let (log, recovery) = open(place, &[]).with_context(context)?;
     if log.replay().next().is_none() && recovery.in_doubt.is_empty() {
         return log.close().with_context(context);
     }
@@ -68,8 +74,19 @@ fn check(place: &Place, last: Option<Report>) -> Result<()> {
     }
 }
 
-fn open(place: &Place) -> Result<(Log, Recovery)> {
+/// Has a log's bytes brought to their place by the node that has their order, where that is another one; says whether it was.
+fn needed(place: &Place) -> Result<bool> {
+    if !matches!(Meeting::of(place)?, Some((_, Some(_)))) {
+        return Ok(false);
+    }
+    member::recover(place, None)?;
+    say(format_args!("nothing in the log in {} is needed any more", place.dir.display()));
+    Ok(true)
+}
+
+fn open(place: &Place, with: &[PathBuf]) -> Result<(Log, Recovery)> {
     let (log, recovery) = place.open(options(None)).map_err(|error| explain(error, place))?;
+    Members::with(place, with)?.answer_to(&log);
     logstore::settle(&log)?;
     Ok((log, recovery))
 }
@@ -77,7 +94,10 @@ fn open(place: &Place) -> Result<(Log, Recovery)> {
 /// Says what counts, and brings it to its place.
 pub(crate) fn recover(args: &log::Recover, in_force: InForce) -> Result<ExitCode> {
     let place = Place::of(&args.dir)?;
-    let (log, recovery) = open(&place)?;
+    if needed(&place)? {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (log, recovery) = open(&place, &args.with)?;
     tell(format_args!(
         "log for {}, last used by `{}`",
         log.description().target,
@@ -163,6 +183,9 @@ fn carry_out(
     } else {
         let report = Report::drained(&log, &done);
         place.replace("status.json", &report.json()).context("cannot write status.json")?;
+        if let Some((meeting, _)) = Meeting::of(place)? {
+            meeting.leave_home(place);
+        }
     }
     if let Some(log) = Arc::into_inner(log) {
         log.close()?;
@@ -264,6 +287,13 @@ pub(crate) fn discard(args: &log::Discard) -> Result<ExitCode> {
         Err(error) => format!("it cannot be read: {error}"),
     };
     say(format_args!("the log in {dir}: {what}"));
+    if let Some((_, home)) = member::needed_by(&place)? {
+        say(format_args!(
+            "bytes in it are needed to drain the log in {} on {}: without them that one never will be",
+            home.dir.display(),
+            home.host
+        ));
+    }
     if !args.yes {
         if !std::io::stdin().is_terminal() {
             bail!("not discarded: say --yes to do it without being asked");

@@ -89,7 +89,7 @@ pub(crate) fn attach(
     let turn = place.turn(true)?;
     let holder = match place.holder() {
         Some(holder) => join(&place, holder, &target, &run)?,
-        None => start(&place, &target, &run, size, bandwidth)?,
+        None => start(&place, &target, &run, size, bandwidth, &nodes(args)?)?,
     };
     let lease = lease(&holder.socket)?;
     drop(turn);
@@ -139,6 +139,7 @@ fn start(
     run: &str,
     size: Option<u64>,
     bandwidth: Option<u64>,
+    nodes: &[OsString],
 ) -> Result<Holder> {
     let words: Vec<String> = std::env::args_os()
         .skip_while(|word| word != "--")
@@ -158,8 +159,26 @@ fn start(
     for (flag, value) in [("--log-size", size), ("--log-bandwidth", bandwidth)] {
         command.extend(value.into_iter().flat_map(|value| [flag.into(), value.to_string().into()]));
     }
+    command.extend_from_slice(nodes);
     let holder = agents::start(&command, WHO, &place.file("agent.log"))?;
     serde_json::from_str(&holder).context("the log's agent said nothing sensible")
+}
+
+/// What the agent is told of those of other nodes.
+fn nodes(args: &Through) -> Result<Vec<OsString>> {
+    let Some(dir) = &args.log_meet else {
+        if args.log_listen.is_some() {
+            bail!("--log-listen needs --log-meet DIR: a directory that all nodes of the job share");
+        }
+        return Ok(Vec::new());
+    };
+    let dir = std::path::absolute(dir).context("--log-meet")?;
+    let mut words: Vec<OsString> = vec!["--log-meet".into(), dir.into()];
+    words.extend(["--log-own".into(), args.log_own.to_string().into()]);
+    if let Some(address) = &args.log_listen {
+        words.extend(["--log-listen".into(), address.into()]);
+    }
+    Ok(words)
 }
 
 /// Connects for good.

@@ -305,7 +305,7 @@ impl Log {
     /// Takes notice that a record is written, and remembers what it decides until it is durable.
     fn written(&self, header: Header, payload: &[u8]) {
         let decides = match header.kind {
-            Kind::Data | Kind::Operation | Kind::Drained | Kind::Restart => false,
+            Kind::Data | Kind::Elsewhere | Kind::Operation | Kind::Drained | Kind::Restart => false,
             Kind::Prepare | Kind::Commit | Kind::Abort | Kind::CommitGroup | Kind::AbortGroup => {
                 true
             }

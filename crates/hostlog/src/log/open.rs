@@ -8,6 +8,7 @@ use std::time::SystemTime;
 
 use super::{Live, Log, Segment, State};
 use crate::checkpoint::CheckpointFile;
+use crate::elsewhere::Others;
 use crate::error::{Error, Result};
 use crate::format::{Checkpoint, SEGMENT_BYTES_MAX, SEGMENT_BYTES_MIN};
 use crate::ids::{FileId, Group, Sequence};
@@ -329,6 +330,7 @@ fn assemble(
         checkpoint: Mutex::new(checkpoint),
         preparing: Mutex::new(next_slot),
         readable: RwLock::new(readable),
+        others: Others::default(),
         _lock: lock,
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::{Log, Segment, State};
+use crate::elsewhere::ELSEWHERE;
 use crate::error::{Error, Result, is_no_space};
 use crate::format::{Checkpoint, SegmentHeader, Use};
 use crate::ids::Sequence;
@@ -131,9 +132,11 @@ impl Log {
         let mut checkpoint = self.checkpoint.lock().unwrap_or_else(PoisonError::into_inner);
         let Checkpoint { highest, last, first, .. } = checkpoint.value;
         let error = |source| Error::system("writing", &self.place, &segment.name, source);
-        let number = highest.checked_add(1).ok_or_else(|| {
-            error(io::Error::other("the log has used all numbers that segments can have"))
-        })?;
+        // Higher ones are places in other logs.
+        let number =
+            highest.checked_add(1).filter(|number| *number < ELSEWHERE).ok_or_else(|| {
+                error(io::Error::other("the log has used all numbers that segments can have"))
+            })?;
         let used = Use { number, salt: random().map_err(error)? };
         let header = SegmentHeader {
             log: self.manifest.log,
