@@ -9,6 +9,7 @@
 
 import dataclasses
 import pathlib
+import shutil
 import subprocess
 
 from house import tree
@@ -146,6 +147,9 @@ class Nodes(Log):
             for self.log in self.logs:
                 if (self.log / "log.toml").exists():
                     self.command(command)
+        # Segments are as large as they will be: those of a hundred cases would fill a disk.
+        for log in self.logs:
+            shutil.rmtree(log, ignore_errors=True)
 
 
 def through_nodes(sluice, logs, meeting, target, library=None, flags=()):

@@ -290,7 +290,7 @@ impl Agent {
         if watch.end(&log, &store, &progress)
             && let Some(meeting) = meeting
         {
-            meeting.leave_home(&place);
+            meeting.leave_home(&place)?;
         }
         drop(store);
         if let Some(log) = Arc::into_inner(log) {

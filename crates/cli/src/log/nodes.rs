@@ -221,13 +221,25 @@ impl Meeting {
             .with_context(|| self.dir.display().to_string())
     }
 
-    /// The home has nothing any more that anybody might need.
-    pub(crate) fn leave_home(&self, place: &Place) {
+    /// The home has nothing any more that anybody might need. Members that have ended without knowing that, by a crash,
+    /// find it said.
+    pub(crate) fn leave_home(&self, place: &Place) -> Result<()> {
         let me = Node::here(place, "");
-        if self.home().ok().flatten().is_some_and(|home| home.is_at(&me)) {
+        if let Some(home) = self.home()?.filter(|home| home.is_at(&me)) {
+            if self.has_members() {
+                let fresh = self.written(&home)?;
+                let drained = self.dir.join(drained_file(&home.log));
+                fs::rename(fresh, drained).with_context(|| self.dir.display().to_string())?;
+            }
             let _ = fs::remove_file(self.dir.join(HOME));
         }
         Self::forget(place);
+        Ok(())
+    }
+
+    /// Whether a home has said that all of its log is in the target.
+    pub(crate) fn has_drained(&self, home: &str) -> Result<bool> {
+        Ok(self.read(&drained_file(home))?.is_some())
     }
 
     /// What was to be the home could not begin, and never had anything.
@@ -239,10 +251,19 @@ impl Meeting {
         }
     }
 
-    /// Nobody needs a member's bytes any more.
-    pub(crate) fn leave_member(&self, log: u64, place: &Place) {
+    /// Nobody needs the bytes of a member of this home any more.
+    pub(crate) fn leave_member(&self, log: u64, home: &str, place: &Place) {
         let _ = fs::remove_file(self.dir.join(member_file(log)));
+        if !self.has_members() {
+            let _ = fs::remove_file(self.dir.join(drained_file(home)));
+        }
         Self::forget(place);
+    }
+
+    fn has_members(&self) -> bool {
+        let entries = fs::read_dir(&self.dir).into_iter().flatten().flatten();
+        let mut names = entries.map(|entry| entry.file_name());
+        names.any(|name| name.as_encoded_bytes().starts_with(b"member-"))
     }
 
     fn written(&self, node: &Node) -> Result<PathBuf> {
@@ -279,6 +300,11 @@ impl Meeting {
         let text = io::read_to_string(file).with_context(shown)?;
         serde_json::from_str(&text).map(Some).with_context(shown)
     }
+}
+
+fn drained_file(home: &str) -> String {
+    // The number of the log; before it stands the machine's name.
+    format!("drained-{}.json", home.rsplit(':').next().unwrap_or_default())
 }
 
 fn member_file(log: u64) -> String {

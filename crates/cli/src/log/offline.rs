@@ -184,7 +184,7 @@ fn carry_out(
         let report = Report::drained(&log, &done);
         place.replace("status.json", &report.json()).context("cannot write status.json")?;
         if let Some((meeting, _)) = Meeting::of(place)? {
-            meeting.leave_home(place);
+            meeting.leave_home(place)?;
         }
     }
     if let Some(log) = Arc::into_inner(log) {
@@ -287,7 +287,7 @@ pub(crate) fn discard(args: &log::Discard) -> Result<ExitCode> {
         Err(error) => format!("it cannot be read: {error}"),
     };
     say(format_args!("the log in {dir}: {what}"));
-    if let Some((_, home)) = member::needed_by(&place)? {
+    if let Ok(Some((_, home))) = member::needed_by(&place) {
         say(format_args!(
             "bytes in it are needed to drain the log in {} on {}: without them that one never will be",
             home.dir.display(),

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use crate::support::{CHILDREN, Ran, Served, noise, run, sluice};
 
 /// The preload library, as it is now: `./dev test` has just built it, and says where.
-fn library() -> &'static Path {
+pub(crate) fn library() -> &'static Path {
     static LIBRARY: OnceLock<PathBuf> = OnceLock::new();
     LIBRARY.get_or_init(|| {
         if let Some(built) = std::env::var_os("SLUICE_TEST_LIBRARY") {

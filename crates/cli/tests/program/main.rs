@@ -7,6 +7,7 @@ mod files;
 mod launching;
 mod layouts;
 mod logs;
+mod nodes;
 mod serving;
 mod sieving;
 mod support;

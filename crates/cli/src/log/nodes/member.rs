@@ -31,10 +31,23 @@ pub(crate) fn number(place: &Place) -> Result<u64> {
 }
 
 /// The home that needs the bytes in a place, if there is one.
+///
+/// # Errors
+/// Where it cannot be told: what nobody has said to be drained must not be thrown away.
 pub(crate) fn needed_by(place: &Place) -> Result<Option<(Meeting, Node)>> {
     let Some((meeting, Some(home))) = Meeting::of(place)? else { return Ok(None) };
-    let found = if meeting.dir().exists() { meeting.home()? } else { None };
-    Ok(found.filter(|found| found.log == home).map(|found| (meeting, found)))
+    if meeting.has_drained(&home)? {
+        return Ok(None);
+    }
+    match meeting.home()? {
+        Some(found) if found.log == home => Ok(Some((meeting, found))),
+        _ => bail!(
+            "the log in {0} holds bytes whose order is in log {home}, and {1} says neither where that is nor that it is \
+             drained: if it is not, recover it with `--with {0}`; then throw this one away by `sluice log discard {0}`",
+            place.dir.display(),
+            meeting.dir().display()
+        ),
+    }
 }
 
 /// Sees to it that a place holds no bytes that a home needs.
@@ -50,8 +63,8 @@ pub(crate) fn let_go(place: &Place) -> Result<()> {
     }
     if member_of.is_some() {
         // All of it is in the target.
-        if let Ok(number) = number(place) {
-            meeting.leave_member(number, place);
+        if let (Ok(number), Some(home)) = (number(place), member_of) {
+            meeting.leave_member(number, &home, place);
         }
         place.discard()?;
     }
@@ -72,7 +85,6 @@ pub(crate) struct Member {
 
 impl Member {
     pub(crate) fn start(args: &Args, place: &Place, meeting: Meeting, home: Node) -> Result<Self> {
-        let to = args.to.to_str().context("--to is not UTF-8")?;
         let dir = place.dir.display();
         let options = options(args.log_size);
         match place.open(options) {
@@ -91,6 +103,21 @@ impl Member {
             Err(error) => return Err(explain(error, place)),
         }
         place.discard()?;
+        // Nobody has been given a byte of what could not begin.
+        Self::begin(args, place, meeting, home, options).inspect_err(|_| {
+            let _ = place.discard();
+        })
+    }
+
+    /// With a log that is new.
+    fn begin(
+        args: &Args,
+        place: &Place,
+        meeting: Meeting,
+        home: Node,
+        options: hostlog::Options,
+    ) -> Result<Self> {
+        let to = args.to.to_str().context("--to is not UTF-8")?;
         let description =
             Description { target: to.to_owned(), run: args.command.clone(), created: 0 };
         let media = Arc::new(place.media());
@@ -125,7 +152,8 @@ impl Member {
         let Self { place, holder, log, number, meeting, home, store, running, gate } = self;
         let mut asked = Asked::new(&home);
         let (began, mut idle_since, mut told) = (Instant::now(), None, None);
-        let (mut turn, mut needed) = (None, Needed::Yes);
+        // At once, and for as long as this agent lives: so the home lives, too.
+        let (mut turn, mut needed) = (None, asked.look_after(&store));
         while !stop.load(Ordering::Acquire) {
             std::thread::sleep(TICK);
             // Segments are made ready ahead of need, as far as that goes.
@@ -168,7 +196,7 @@ impl Member {
         drop(store);
         log.sync()?;
         if needed == Needed::No {
-            meeting.leave_member(number, &place);
+            meeting.leave_member(number, &home.log, &place);
         }
         let _ = std::fs::remove_file(place.file("agent.json"));
         drop(turn);
