@@ -10,9 +10,26 @@ pub(crate) fn fnv1a(bytes: &[u8]) -> u128 {
     bytes.iter().fold(OFFSET_BASIS, |hash, byte| (hash ^ u128::from(*byte)).wrapping_mul(PRIME))
 }
 
+/// The number of a file of a dataset, of 48 bits: where names differ in their last letter only, the lower half of the hash
+/// hardly does.
+pub(crate) fn file_number(identity: u64, name: &[u8]) -> u64 {
+    let mut text = identity.to_le_bytes().to_vec();
+    text.extend(name);
+    (fnv1a(&text) >> 80) as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_one_letter_have_numbers_of_their_own() {
+        for identity in [0, 1, u64::MAX, 0x1234_5678_9abc_def0] {
+            let numbers = (b' '..=b'~').map(|letter| file_number(identity, &[letter]));
+            let numbers: std::collections::HashSet<u64> = numbers.collect();
+            assert_eq!(numbers.len(), usize::from(b'~' - b' ') + 1);
+        }
+    }
 
     #[test]
     fn published_values() {

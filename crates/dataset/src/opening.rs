@@ -24,7 +24,7 @@ use crate::error::{Error, Result};
 use crate::faults::Faults;
 use crate::file::{File, Identity, Surroundings};
 use crate::fingerprint;
-use crate::hash::fnv1a;
+use crate::hash::file_number;
 use crate::intents::{Intent, Intents};
 use crate::member::{Member, Use};
 use crate::notice::{Notice, Tell};
@@ -370,9 +370,7 @@ impl Plan {
     /// restart must know its files again.
     pub(crate) fn add_uses(&mut self, identity: u64) {
         for view in &self.model.definition.views[self.uses.len()..] {
-            let mut text = identity.to_le_bytes().to_vec();
-            text.extend(view.name.as_bytes());
-            let mut path = fnv1a(&text) as u64 >> 16;
+            let mut path = file_number(identity, view.name.as_bytes());
             while self.uses.iter().any(|one| one.path == path) {
                 path += 1;
             }

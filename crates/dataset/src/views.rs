@@ -21,7 +21,7 @@ use p9::{Attributes, Errno, GetattrMask, Qid, QidType, StatFs, Time, mode};
 use store::{Node, Store, Walk, check_name, walk_by_steps};
 
 use crate::Dataset;
-use crate::hash::fnv1a;
+use crate::hash::file_number;
 use crate::plan::Plan;
 
 /// The name that no view can have: that of the directory by which a dataset is changed.
@@ -90,9 +90,7 @@ impl Shared {
 
     /// A number of a file that is no view: views have no `/` in their names.
     fn path(&self, name: &[u8]) -> u64 {
-        let mut text = self.dataset.shared.identity().to_le_bytes().to_vec();
-        text.extend(name);
-        fnv1a(&text) as u64 >> 16
+        file_number(self.dataset.shared.identity(), name)
     }
 
     fn is_read_only(&self, view: usize) -> bool {
