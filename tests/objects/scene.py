@@ -57,6 +57,10 @@ class Scene:
         self.other = servers.Versity(self.scratch, self.full)
         self.know(self.other.start())
 
+    def use_s3proxy(self):
+        self.other = servers.S3Proxy(self.scratch)
+        self.know(self.other.start())
+
     def use_best_server(self):
         """versitygw, or where that is not installed and may not be, the one that is built in: it does not keep to itself
         what is not complete. Says whether it is the better one."""

@@ -23,8 +23,9 @@ pub(crate) struct Lineage {
 
 /// What it is at the moment.
 struct Now {
-    /// `None` when its name is gone, or another file's.
-    key: Option<String>,
+    key: String,
+    /// False when its name is gone, or another file's: what is left of it is what was under that key.
+    is_named: bool,
     meta: Meta,
     reader: Option<Arc<Reader>>,
 }
@@ -43,8 +44,10 @@ fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Lineage {
+    /// Its key, as long as that is its own.
     pub(crate) fn key(&self) -> Option<String> {
-        guard(&self.now).key.clone()
+        let now = guard(&self.now);
+        now.is_named.then(|| now.key.clone())
     }
 
     pub(crate) fn meta(&self) -> Meta {
@@ -57,8 +60,10 @@ impl Lineage {
     /// `ESTALE` where its name is gone.
     pub(crate) fn look(&self, tree: &Tree, operation: &'static str) -> Result<Meta> {
         let mut now = guard(&self.now);
-        let key = now.key.clone().ok_or(refusal(operation, Errno::ESTALE))?;
-        let found = tree.bucket().head(operation, &key)?;
+        if !now.is_named {
+            return Err(refusal(operation, Errno::ESTALE));
+        }
+        let found = tree.bucket().head(operation, &now.key)?;
         let meta = found.ok_or(refusal(operation, Errno::ESTALE))?;
         now.become_version(meta.clone());
         Ok(meta)
@@ -66,8 +71,7 @@ impl Lineage {
 
     fn reader(&self, tree: &Tree) -> Arc<Reader> {
         let mut now = guard(&self.now);
-        let Now { key, meta, reader } = &mut *now;
-        let key = key.as_deref().unwrap_or_default();
+        let Now { key, meta, reader, .. } = &mut *now;
         let fresh = || Arc::new(Reader::new(&tree.shared, key, meta.clone()));
         Arc::clone(reader.get_or_insert_with(fresh))
     }
@@ -135,7 +139,7 @@ impl Lineages {
         let first = tree.identity(key);
         let number = (0..).map(|n| first ^ n << 1).find(|number| is_free(&table, number));
         let number = number.unwrap_or(first);
-        let now = Now { key: Some(key.to_owned()), meta, reader: None };
+        let now = Now { key: key.to_owned(), is_named: true, meta, reader: None };
         let file = Arc::new(Lineage { number, now: Mutex::new(now) });
         table.by_key.insert(key.to_owned(), Arc::downgrade(&file));
         table.by_number.insert(number, Arc::downgrade(&file));
@@ -154,9 +158,7 @@ impl Lineages {
     pub(crate) fn removed(&self, key: &str) {
         let file = guard(&self.table).by_key.remove(key).and_then(|file| file.upgrade());
         if let Some(file) = file {
-            let mut now = guard(&file.now);
-            // What is there belongs to it as long as it is.
-            now.key = None;
+            guard(&file.now).is_named = false;
         }
     }
 
@@ -174,7 +176,7 @@ impl Lineages {
         self.removed(to);
         let mut now = guard(&file.now);
         let meta = work()?;
-        *now = Now { key: Some(to.to_owned()), meta, reader: None };
+        *now = Now { key: to.to_owned(), is_named: true, meta, reader: None };
         drop(now);
         let mut table = guard(&self.table);
         table.by_key.remove(from);

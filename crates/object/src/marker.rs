@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::header::CONTENT_LENGTH;
 use object_store::aws::{AmazonS3, AwsAuthorizer};
 use object_store::client::{HttpRequest, HttpRequestBody};
 use object_store::path::Path;
@@ -83,7 +84,9 @@ impl Markers {
             AwsAuthorizer::new(&credential, "s3", &self.region)
                 .try_authorize(&mut request, None)?;
             let sent = self.http.request(method.clone(), url.as_str());
-            let sent = sent.headers(request.headers().clone()).body(Vec::new()).send().await;
+            // Some services want to be told that there is no body.
+            let sent = sent.headers(request.headers().clone()).header(CONTENT_LENGTH, 0);
+            let sent = sent.body(Vec::new()).send().await;
             let is_last = tries == TRIES;
             let answer = match sent {
                 Err(_) if !is_last => None,

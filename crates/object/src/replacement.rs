@@ -38,6 +38,7 @@ pub(crate) struct Sending {
 }
 
 struct Former {
+    key: String,
     meta: Meta,
     reader: Arc<Reader>,
 }
@@ -77,7 +78,7 @@ impl Sending {
                     return Err(refusal("write", Errno::ESTALE));
                 };
                 let reader = Reader::new(&under.tree.shared, &key, meta.clone());
-                Some(Former { meta, reader: Arc::new(reader) })
+                Some(Former { key: key.clone(), meta, reader: Arc::new(reader) })
             }
         };
         if next.is_new {
@@ -107,6 +108,28 @@ impl Sending {
         })
     }
 
+    /// Makes an object of all that another has, in parts: for one that is too large to be copied by one request.
+    pub(crate) fn copy_whole(under: &Arc<Under>, from: &str, to: &str, meta: Meta) -> Result<()> {
+        let size = meta.size;
+        let part_bytes = under.part_bytes(size);
+        let next = Next { former: None, is_new: false, size };
+        let reader = Arc::new(Reader::new(&under.tree.shared, from, meta.clone()));
+        let mut sending = Self::begin(under, to.to_owned(), &next, part_bytes)?;
+        sending.former = Some(Former { key: from.to_owned(), meta, reader });
+        let copied = (0..size.div_ceil(part_bytes).max(1)).try_for_each(|part| {
+            if sending.take_over(part as usize)? {
+                return Ok(());
+            }
+            let start = part * part_bytes;
+            let mut bytes = vec![0; part_bytes.min(size - start) as usize];
+            sending.read_former(&mut bytes, start)?;
+            sending.send(part as usize, bytes)
+        });
+        let finished = copied.and_then(|()| sending.finish());
+        sending.abandon();
+        finished.map(drop)
+    }
+
     fn bucket(&self) -> &Bucket {
         self.under.tree.bucket()
     }
@@ -125,14 +148,15 @@ impl Sending {
     async fn copy(
         &self,
         s3: &Markers,
-        former: &Meta,
+        former: &Former,
         upload: &str,
         part: usize,
     ) -> std::result::Result<Option<PartId>, object_store::Error> {
         let mut url = s3.address(&Method::PUT, &self.key).await?;
         // Of the path in the address, which has the bucket in it or not: the source always names it.
+        let source = s3.address(&Method::PUT, &former.key).await?;
         let place = self.bucket().name().trim_start_matches("s3://");
-        let address = url.path().trim_start_matches('/');
+        let address = source.path().trim_start_matches('/');
         let has_bucket = address.strip_prefix(place).is_some_and(|rest| rest.starts_with('/'));
         let source = if has_bucket { address.to_owned() } else { format!("{place}/{address}") };
         let start = part as u64 * self.part_bytes;
@@ -148,7 +172,7 @@ impl Sending {
         };
         set("x-amz-copy-source", &source)?;
         set("x-amz-copy-source-range", &format!("bytes={start}-{}", end - 1))?;
-        if let Some(etag) = &former.etag {
+        if let Some(etag) = &former.meta.etag {
             set("x-amz-copy-source-if-match", etag)?;
         }
         let (status, words) = s3.ask(Method::PUT, &url, headers).await?;
@@ -208,7 +232,7 @@ impl Replacement for Sending {
         if !self.under.takes_over.load(Ordering::Relaxed) {
             return Ok(false);
         }
-        let copied = wait(self.copy(s3(self.bucket())?, &former.meta, upload, part));
+        let copied = wait(self.copy(s3(self.bucket())?, former, upload, part));
         match copied.map_err(|error| self.bucket().fail("write", &self.key, &error))? {
             Some(id) => self.arrived(part, id),
             None => {

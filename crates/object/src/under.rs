@@ -27,6 +27,16 @@ pub(crate) struct Under {
     pub(crate) files: Lineages,
     /// Whether the service has not refused to copy parts yet.
     pub(crate) takes_over: AtomicBool,
+    /// What one request copies at most.
+    copy_bytes_max: u64,
+}
+
+impl Under {
+    /// How long the parts are of an object of so many bytes.
+    pub(crate) fn part_bytes(&self, size: u64) -> u64 {
+        let enough = size.div_ceil(PARTS_MAX).next_multiple_of(1 << 20);
+        self.tree.part_bytes.max(enough)
+    }
 }
 
 /// A bucket, or what is below a prefix of one, as the place that a log is drained to.
@@ -35,10 +45,11 @@ pub struct UnderLog {
 }
 
 impl UnderLog {
-    pub(crate) fn new(tree: Arc<Tree>) -> Self {
+    pub(crate) fn new(tree: Arc<Tree>, copy_bytes_max: u64) -> Self {
         let takes_over = tree.bucket().s3().is_some_and(|s3| !s3.has_checksums);
         let takes_over = AtomicBool::new(takes_over);
-        Self { under: Arc::new(Under { tree, files: Lineages::default(), takes_over }) }
+        let files = Lineages::default();
+        Self { under: Arc::new(Under { tree, files, takes_over, copy_bytes_max }) }
     }
 }
 
@@ -87,8 +98,7 @@ impl Wholes for UnderLog {
     }
 
     fn part_bytes(&self, size: u64) -> u64 {
-        let enough = size.div_ceil(PARTS_MAX).next_multiple_of(1 << 20);
-        self.under.tree.part_bytes.max(enough)
+        self.under.part_bytes(size)
     }
 
     fn replace(&self, path: &[u8], next: &Next) -> Result<Arc<dyn Replacement>> {
@@ -150,11 +160,15 @@ impl UnderNode {
         Err(Error::Unsupported { operation, store: "object" })
     }
 
-    fn rename_file(&self, from: &str, to: &str) -> Result<()> {
+    fn rename_file(&self, from: &str, to: &str, meta: Meta) -> Result<()> {
         let tree = &self.under.tree;
         let bucket = tree.bucket();
         self.under.files.rename(from, to, || {
-            bucket.copy(from, to)?;
+            if meta.size <= self.under.copy_bytes_max {
+                bucket.copy(from, to)?;
+            } else {
+                Sending::copy_whole(&self.under, from, to, meta)?;
+            }
             tree.forget(to);
             let meta = bucket.head("rename", to)?.ok_or(missing("rename"))?;
             bucket.delete("rename", from)?;
@@ -238,7 +252,7 @@ impl Node for UnderNode {
             return Ok(());
         }
         match self.under.tree.look("rename", &from, false)? {
-            Some(Found::File(_)) => self.rename_file(&from, &to),
+            Some(Found::File(meta)) => self.rename_file(&from, &to, meta),
             Some(_) => self.unsupported("rename"),
             None => Err(missing("rename")),
         }

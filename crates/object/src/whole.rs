@@ -28,6 +28,8 @@ pub struct Options {
     pub part_bytes: u64,
     /// Requests for bytes that are under way together.
     pub together: u32,
+    /// Bytes that the service copies by one request at most.
+    pub copy_bytes_max: u64,
     /// What a request costs.
     pub cost: Cost,
     /// Is told what is wrong.
@@ -43,6 +45,8 @@ impl Default for Options {
             read_ahead_bytes: 64 << 20,
             part_bytes: 8 << 20,
             together: 16,
+            // CopyObject of S3.
+            copy_bytes_max: 5_000_000_000,
             cost: Cost::default(),
             tell: None,
             variables: None,
@@ -56,6 +60,7 @@ const PART_BYTES_MIN: u64 = 5 << 20;
 /// What is below a prefix of a bucket.
 pub struct ObjectStore {
     tree: Arc<Tree>,
+    copy_bytes_max: u64,
 }
 
 impl ObjectStore {
@@ -82,8 +87,16 @@ impl ObjectStore {
         lists: bool,
         options: Options,
     ) -> Self {
-        let Options { cache_bytes, read_ahead_bytes, part_bytes, together, cost, tell, .. } =
-            options;
+        let Options {
+            cache_bytes,
+            read_ahead_bytes,
+            part_bytes,
+            together,
+            copy_bytes_max,
+            cost,
+            tell,
+            ..
+        } = options;
         let part_bytes = part_bytes.max(PART_BYTES_MIN);
         // What is asked for has to fit until it is looked at.
         let cache_bytes = cache_bytes.max(4 * part_bytes);
@@ -97,7 +110,7 @@ impl ObjectStore {
             read_ahead_bytes: read_ahead_bytes.min(cache_bytes / 4),
             cost,
         });
-        Self { tree: Arc::new(Tree::new(shared, root, part_bytes)) }
+        Self { tree: Arc::new(Tree::new(shared, root, part_bytes)), copy_bytes_max }
     }
 
     /// The bucket as what lies under a log: files are looked up and read, and replaced as wholes.
@@ -105,7 +118,7 @@ impl ObjectStore {
     #[must_use]
     pub fn under_log(self) -> Option<UnderLog> {
         self.tree.bucket().s3()?;
-        Some(UnderLog::new(self.tree))
+        Some(UnderLog::new(self.tree, self.copy_bytes_max))
     }
 
     /// How often the service was asked for bytes.

@@ -1,11 +1,7 @@
 """Programs that write through a log whose target is a bucket."""
 
-import os
-import signal
-import subprocess
-import time
-
 from house.checking import want
+from house.suite import only_full
 from objects.scene import PYTHON, bytes_of, check
 
 MIB = 1 << 20
@@ -130,6 +126,20 @@ def what_goes_through_a_log_becomes_objects_of_versitygw(scene):
     writes_become_objects(scene)
     want(scene.other.unfinished() == 0, "uploads are left behind")
     want(spoiled.count("complete") >= 2, "it did not come in parts")
+
+
+@check
+@only_full
+def what_goes_through_a_log_becomes_objects_of_s3proxy(scene):
+    scene.use_s3proxy()
+    writes_become_objects(scene)
+
+
+@check
+@only_full
+def names_that_change_in_the_log_change_in_s3proxy(scene):
+    scene.use_s3proxy()
+    names_change(scene)
 
 
 @check
