@@ -1,7 +1,7 @@
 //! Table 1 of the paper, and how matching grows, without building all of Sluice:
 //!
 //! ```console
-//! $ cargo run --release -p rehearsal --example paper
+//! $ cargo run --release -p rehearsal --example paper [table1|growth]
 //! ```
 //!
 //! `sluice couple simulate` shows more.
@@ -12,6 +12,18 @@ use rehearsal::{Machine, ScenarioError, experiment};
 const REQUESTS: [u64; 6] = [1 << 10, 1 << 12, 16_832, 1 << 16, 100_000, 1 << 18];
 
 fn main() -> Result<(), ScenarioError> {
+    let only = std::env::args().nth(1);
+    let wanted = |name: &str| only.as_deref().is_none_or(|only| only == name);
+    if wanted("table1") {
+        table1()?;
+    }
+    if wanted("growth") {
+        growth()?;
+    }
+    Ok(())
+}
+
+fn table1() -> Result<(), ScenarioError> {
     println!("distribution  requests, mean and max  matching here  simulated transfer");
     for row in experiment::table1(&Machine::K)? {
         let outcome = &row.outcome;
@@ -24,6 +36,10 @@ fn main() -> Result<(), ScenarioError> {
             outcome.written_s * 1e3,
         );
     }
+    Ok(())
+}
+
+fn growth() -> Result<(), ScenarioError> {
     println!("requests     pairs    compared  matching here  ns / (n log2 n)");
     for requests in REQUESTS {
         let growth = experiment::growth(requests, &Machine::K)?;

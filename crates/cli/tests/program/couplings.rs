@@ -56,10 +56,8 @@ fn a_simulated_run_is_counted_recorded_and_explained() {
     // Every point has 16 doubles; each of two readers gets a quarter from each of two writers, in two cycles.
     assert_eq!(row["data_bytes"], 2 * 8 * 8 * 8 * 128);
     assert_eq!((&row["pairs"], &row["data_messages"]), (&32.into(), &8.into()));
-    let matched = row["control_messages"].as_u64().unwrap();
     let told = json(&[&["simulate", "--json", "--cycles", "2", "--replay"][..], &shape].concat());
     assert!(told["rows"][0]["pairs"] == 16 && told["rows"][0]["data_messages"] == 8, "{told}");
-    assert!(told["rows"][0]["control_messages"].as_u64().unwrap() > matched / 2);
     let told = json(&["explain", name, "--json", "--parts"]);
     assert_eq!(told["bytes"], 8 * 8 * 8 * 128);
     assert_eq!((told["pairs"].as_array().unwrap().len(), told["cycle"].as_u64()), (4, Some(1)));
