@@ -60,16 +60,20 @@ fn walk(
     names: &[&[u8]],
     find: impl Fn(&[u8]) -> Option<Arc<dyn Node>>,
 ) -> store::Result<Walk> {
-    walk_by_steps(&|| Arc::clone(&directory), names, &|name| match name {
-        b"." => Ok(Arc::clone(&directory)),
-        b".." => {
-            Ok(directory.parent().map_or_else(|_| Arc::clone(&directory), |(parent, _)| parent))
-        }
-        name => {
-            check_name("walk", name, Errno::EINVAL)?;
-            find(name).ok_or_else(|| refusal("walk", Errno::ENOENT))
-        }
-    })
+    walk_by_steps(
+        || Arc::clone(&directory),
+        names,
+        |name| match name {
+            b"." => Ok(Arc::clone(&directory)),
+            b".." => {
+                Ok(directory.parent().map_or_else(|_| Arc::clone(&directory), |(parent, _)| parent))
+            }
+            name => {
+                check_name("walk", name, Errno::EINVAL)?;
+                find(name).ok_or_else(|| refusal("walk", Errno::ENOENT))
+            }
+        },
+    )
 }
 
 fn refusal(operation: &'static str, errno: Errno) -> store::Error {

@@ -134,7 +134,7 @@ impl Node for Level {
     }
 
     fn walk(&self, names: &[&[u8]]) -> Result<Walk> {
-        walk_by_steps(&|| self.again(), names, &|name| self.step(name))
+        walk_by_steps(|| self.again(), names, |name| self.step(name))
     }
 
     fn attributes(&self) -> Result<Attributes> {

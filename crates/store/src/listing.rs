@@ -95,9 +95,9 @@ impl<L: Listing> OpenNode for OpenListing<L> {
 /// # Errors
 /// What `step` says of the first name.
 pub fn walk_by_steps(
-    here: &dyn Fn() -> Arc<dyn Node>,
+    here: impl Fn() -> Arc<dyn Node>,
     names: &[&[u8]],
-    step: &dyn Fn(&[u8]) -> Result<Arc<dyn Node>>,
+    step: impl Fn(&[u8]) -> Result<Arc<dyn Node>>,
 ) -> Result<Walk> {
     let Some((first, rest)) = names.split_first() else {
         return Ok(Walk { qids: Vec::new(), end: Some(here()) });

@@ -56,7 +56,7 @@ impl Node for RootNode {
 
     fn walk(&self, names: &[&[u8]]) -> Result<Walk> {
         let here = || Arc::new(Self::new(&self.list)) as Arc<dyn Node>;
-        walk_by_steps(&here, names, &|name| match name {
+        walk_by_steps(here, names, |name| match name {
             b"." | b".." => Ok(here()),
             name => {
                 name::check("walk", name, Errno::EINVAL)?;
