@@ -22,11 +22,10 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// In the manner of the K computer: links of 5 GB/s each way, processors of 2 GHz with eight cores of which one process
-    /// packs at a bandwidth that lets 2 GB a process arrive in somewhat less than 3 s, as in Figure 8.
+    /// In the manner of the K computer: links of 5 GB/s each way; all else is a guess of the right order.
     ///
     /// # Source
-    /// Martsinkevich et al. 2018, §4. Latency and costs of matching are guesses of the right order.
+    /// Martsinkevich et al. 2018, §4.
     pub const K: Self = Self {
         latency_ns: 3_000.0,
         byte_ns: 0.2,
