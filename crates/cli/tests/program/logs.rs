@@ -275,7 +275,9 @@ fn a_run_that_waits_ends_when_all_is_drained_and_as_the_program_ended() {
     let ran = logged.run(&["--wait"], "exec 3> target/z; echo lost >&3; kill -9 $$");
     assert_eq!(ran.status, None, "{}", ran.err);
     assert_eq!(fs::read(logged.target().join("z")).unwrap(), b"");
-    let error = sluice().args(["run", "--wait", "true"]).output().map(Ran::from).unwrap();
+    let mut alone = sluice();
+    alone.env("SLUICE_PRELOAD", library()).args(["run", "--wait", "true"]);
+    let error = Ran::from(alone.output().unwrap());
     assert!(error.fails(125).contains("--wait needs --log"));
 }
 

@@ -208,9 +208,9 @@ fn what_cannot_go_together_is_refused() {
     let error = refused.fails(125);
     assert!(error.contains("give it a meeting of its own"), "{error}");
     nodes.go_on(one).ok();
-    let (log, to) = (nodes.path("three"), nodes.path("target"));
-    let (log, to) = (log.to_str().unwrap(), to.to_str().unwrap());
-    let alone = ["run", "--log", log, "--to", to, "--log-listen", "127.0.0.1", "--", "true"];
-    let error = run(alone).fails(125);
+    let mut alone = sluice();
+    alone.env("SLUICE_PRELOAD", library()).current_dir(nodes.path(""));
+    alone.args(["run", "--log", "three", "--to", "target", "--log-listen", "127.0.0.1", "true"]);
+    let error = Ran::from(alone.output().unwrap()).fails(125);
     assert!(error.contains("--log-listen needs --log-meet"), "{error}");
 }
