@@ -61,7 +61,14 @@ def counting_under_a_lock(scene):
 def waiting_for_a_lock_ends_with_a_signal(scene):
     root = scene.mount()
     (root / "f").write_bytes(b"0")
-    wait = "import fcntl, sys; f = open(sys.argv[1], 'r+b'); print('open', flush=True); fcntl.lockf(f, fcntl.LOCK_EX)"
+    # Who runs in the background of a script ignores SIGINT, and so would what it starts.
+    wait = """if True:
+        import fcntl, signal, sys
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        f = open(sys.argv[1], "r+b")
+        print("open", flush=True)
+        fcntl.lockf(f, fcntl.LOCK_EX)
+        """
     with open(root / "f", "r+b") as file:
         fcntl.lockf(file, fcntl.LOCK_EX)
         for number in (signal.SIGINT, signal.SIGKILL):
