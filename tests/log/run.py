@@ -189,9 +189,11 @@ def main():
 def go_through(options, house, carrier, found, known):
     """All checks of a carrier that are asked for."""
     results = []
+    # Open MPI's ROMIO is MPICH's: on several nodes the short run does without.
+    spared = ["romio"] if carrier.name == "nodes" and not (options.full or options.stack or options.only) else []
     for stack in found:
         for case in CASES:
-            if stack.name not in case.stacks or options.stack and stack.name not in options.stack:
+            if stack.name not in case.stacks or stack.name in spared or options.stack and stack.name not in options.stack:
                 continue
             apart = case.part in QUICK_ALONE and case.part in stack.without
             chosen = case.ranks if options.full else (2,) if apart else case.quick
