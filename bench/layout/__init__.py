@@ -37,11 +37,4 @@ def measure(bench: Bench, only: list[str]) -> None:
     except Failed as why:
         bench.board.fault("layout", str(why))
         return
-    for name, (section, due) in SECTIONS.items():
-        if only and name not in only:
-            continue
-        bench.due = due
-        try:
-            section(bench, tools)
-        except Failed as why:
-            bench.board.fault(f"layout.{name}", str(why))
+    bench.go_through("layout", SECTIONS, only, tools)

@@ -4,7 +4,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import Optional
 
-from .measure import Board, Clock, Lane, alternate
+from .measure import Board, Clock, Failed, Lane, alternate
 from .ways import Local, Way
 from .workspace import Workspace
 
@@ -57,6 +57,17 @@ class Bench:
     def say(self, text: str) -> None:
         """Progress, for people: never on stdout."""
         print(f"[{self.clock.elapsed():5.1f} s] {text}", file=sys.stderr, flush=True)
+
+    def go_through(self, area: str, sections: dict, only: list[str], *given) -> None:
+        """Runs the sections of an area, or those named: each has a function and the second by which a quick run should have ended it."""
+        for name, (section, due) in sections.items():
+            if only and name not in only:
+                continue
+            self.due = due
+            try:
+                section(self, *given)
+            except Failed as why:
+                self.board.fault(f"{area}.{name}", str(why))
 
     def pick(self, quick, full):
         """One of two values, by the kind of run."""

@@ -39,13 +39,6 @@ def measure(bench: Bench, only: list[str]) -> None:
         bench.board.fault("log", str(why))
         return
     try:
-        for name, (section, due) in SECTIONS.items():
-            if only and name not in only:
-                continue
-            bench.due = due
-            try:
-                section(bench, places)
-            except Failed as why:
-                bench.board.fault(f"log.{name}", str(why))
+        bench.go_through("log", SECTIONS, only, places)
     finally:
         places.remove()

@@ -36,13 +36,6 @@ def measure(bench: Bench, only: list[str]) -> None:
         bench.board.skip("objects", str(why))
         return
     try:
-        for name, (section, due) in SECTIONS.items():
-            if only and name not in only:
-                continue
-            bench.due = due
-            try:
-                section(bench, server)
-            except Failed as why:
-                bench.board.fault(f"objects.{name}", str(why))
+        bench.go_through("objects", SECTIONS, only, server)
     finally:
         server.end()
