@@ -150,8 +150,8 @@ impl Member {
     /// Stays while programs are connected, and while the home needs bytes.
     pub(crate) fn stay(self, stop: &AtomicBool) -> Result<ExitCode> {
         let Self { place, holder, log, number, meeting, home, store, running, gate } = self;
-        let mut asked = Asked::new(&home);
-        let (began, mut idle_since, mut told) = (Instant::now(), None, None);
+        let mut asked = Asked::new(&home, &meeting);
+        let (began, mut idle_since, mut told, mut seen) = (Instant::now(), None, None, None);
         // At once, and for as long as this agent lives: so the home lives, too.
         let (mut turn, mut needed) = (None, asked.look_after(&store));
         while !stop.load(Ordering::Acquire) {
@@ -159,7 +159,10 @@ impl Member {
             // Segments are made ready ahead of need, as far as that goes.
             while log.prepare_ahead().unwrap_or(false) {}
             let counters = running.counters();
-            if asked.is_due() {
+            // What the home said before somebody came or went may not be true any more.
+            let clients = (counters.accepted, counters.connections);
+            if asked.is_due() || seen != Some(clients) {
+                seen = Some(clients);
                 needed = asked.look_after(&store);
             }
             let report = report(&holder, &log, counters.connections, needed);
@@ -213,15 +216,24 @@ fn report(holder: &Holder, log: &Log, clients: u64, needed: Needed) -> Report {
 /// The home, as this agent asks it.
 struct Asked {
     order: HomeStore,
+    meeting: Meeting,
+    /// The identity of its log.
+    log: String,
     root: Option<Arc<dyn StoreNode>>,
     last: Instant,
     silent_since: Option<Instant>,
 }
 
 impl Asked {
-    fn new(home: &Node) -> Self {
-        let order = HomeStore::new(home.clone());
-        Self { order, root: None, last: Instant::now(), silent_since: None }
+    fn new(home: &Node, meeting: &Meeting) -> Self {
+        Self {
+            order: HomeStore::new(home.clone()),
+            meeting: meeting.clone(),
+            log: home.log.clone(),
+            root: None,
+            last: Instant::now(),
+            silent_since: None,
+        }
     }
 
     fn is_due(&self) -> bool {
@@ -250,6 +262,10 @@ impl Asked {
             }
             Err(error) => {
                 self.root = None;
+                if self.meeting.has_drained(&self.log).unwrap_or(false) {
+                    // It was recovered without an agent, and that is over.
+                    return Needed::No;
+                }
                 if self.silent_since.is_none() {
                     self.silent_since = Some(Instant::now());
                     note(format_args!("the home cannot be asked how far it is: {error}"));
