@@ -195,10 +195,11 @@ pub unsafe extern "C" fn engine_view(dataset: *const Dataset, name: *const c_cha
     dataset.view(name).map_or(-1, |view| view as isize)
 }
 
-/// Writes all of a view, so many bytes at a time. Returns how many bytes were written.
+/// Writes `len` bytes of a view, the same piece again and again, as a program does that makes its data
+/// in a buffer. Returns how many bytes were written.
 ///
 /// # Safety
-/// `dataset` is one that is open; `data` are `len` bytes.
+/// `dataset` is one that is open; `data` are `piece` bytes.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn engine_write(
     dataset: *const Dataset,
@@ -208,10 +209,10 @@ pub unsafe extern "C" fn engine_write(
     piece: usize,
 ) -> usize {
     // SAFETY: as our caller promises.
-    let (dataset, data) = unsafe { (&*dataset, std::slice::from_raw_parts(data, len)) };
+    let (dataset, data) = unsafe { (&*dataset, std::slice::from_raw_parts(data, piece)) };
     let mut at = 0;
     while at < len {
-        match dataset.write(view, at as u64, &data[at..len.min(at + piece)]) {
+        match dataset.write(view, at as u64, &data[at % piece..piece.min(at % piece + len - at)]) {
             Ok(0) => break,
             Ok(written) => at += written,
             Err(error) => {

