@@ -20,8 +20,8 @@ use crate::{descriptor, names};
 /// Set by `sluice run --log` to a text that tells one log from another.
 const LOG_VARIABLE: &str = "SLUICE_LOG";
 
-/// What each rank gives to the others: the group if it is the first, and its log.
-const RECORD_BYTES: usize = 16;
+/// What each rank gives to the others: the group if it is the first, its log, and whether that answers.
+const RECORD_BYTES: usize = 17;
 
 /// What the ranks agreed on before a file was opened.
 #[derive(Debug, Clone, Copy)]
@@ -36,13 +36,17 @@ pub(crate) struct Agreement {
 pub(crate) enum Refusal {
     /// The ranks have several logs: they run on several nodes.
     SeveralLogs,
+    /// The log of a rank does not answer: its agent has ended. If MPI_File_open failed on that rank alone, Open MPI's OMPIO
+    /// would wait there for the others, and the others elsewhere for it.
+    NoAnswer,
 }
 
 /// Agrees with the other ranks of a communicator on a group for the file that they are about to open. `None` where no log
 /// can be concerned, which all ranks find in the same way: they were started alike and name the same file (MPI-4.1 §14.2.1).
 pub(crate) fn agree(mpi: &Mpi, comm: Comm, name: &CStr) -> Option<Result<Agreement, Refusal>> {
     let log = std::env::var_os(LOG_VARIABLE)?;
-    descriptor::endpoint_of(&path_of(name)?)?;
+    let path = path_of(name)?;
+    descriptor::endpoint_of(&path)?;
     let rank = mpi.rank(comm).ok()?;
     let ranks = mpi.size(comm).ok()?;
     let mut hasher = DefaultHasher::new();
@@ -51,7 +55,8 @@ pub(crate) fn agree(mpi: &Mpi, comm: Comm, name: &CStr) -> Option<Result<Agreeme
     let mut record = [0; RECORD_BYTES];
     // The first rank's counts. Should there be no random numbers, the time and the process make one.
     rustix::rand::getrandom(&mut record[..8], rustix::rand::GetRandomFlags::empty()).ok()?;
-    record[8..].copy_from_slice(&log.to_le_bytes());
+    record[8..16].copy_from_slice(&log.to_le_bytes());
+    record[16] = u8::from(answers(&path));
     let all = mpi.gather_all(comm, &record).ok()?;
     Some(decide(&all, rank, ranks))
 }
@@ -65,7 +70,21 @@ fn decide(all: &[u8], rank: u32, ranks: u32) -> Result<Agreement, Refusal> {
     if records.iter().any(|record| number(record, 8) != number(first, 8)) {
         return Err(Refusal::SeveralLogs);
     }
+    if records.iter().any(|record| record[16] == 0) {
+        return Err(Refusal::NoAnswer);
+    }
     Ok(Agreement { group: Group(number(first, 0)), rank, ranks })
+}
+
+/// Whether the log says anything of a path, through libc, which `libsluice.so` stands before.
+fn answers(path: &CStr) -> bool {
+    // SAFETY: access(2) with a NUL-terminated string.
+    if unsafe { libc::access(path.as_ptr(), libc::F_OK) } == 0 {
+        return true;
+    }
+    let said = [Errno::NOENT, Errno::NOTDIR, Errno::ACCESS, Errno::LOOP, Errno::NAMETOOLONG];
+    Errno::from_io_error(&std::io::Error::last_os_error())
+        .is_some_and(|errno| said.contains(&errno))
 }
 
 /// The path of a file as the MPI library names it.
@@ -143,20 +162,28 @@ mod tests {
 
     use super::{Refusal, decide};
 
-    fn records(all: &[(u64, u64)]) -> Vec<u8> {
-        let bytes = |(group, log): &(u64, u64)| [group.to_le_bytes(), log.to_le_bytes()].concat();
+    fn records(all: &[(u64, u64, bool)]) -> Vec<u8> {
+        let bytes = |(group, log, answers): &(u64, u64, bool)| {
+            [&group.to_le_bytes()[..], &log.to_le_bytes(), &[u8::from(*answers)]].concat()
+        };
         all.iter().flat_map(bytes).collect()
     }
 
     #[test]
     fn the_first_rank_names_the_group() {
-        let agreed = decide(&records(&[(7, 1), (8, 1), (9, 1)]), 2, 3).unwrap();
+        let agreed = decide(&records(&[(7, 1, true), (8, 1, true), (9, 1, true)]), 2, 3).unwrap();
         assert_eq!((agreed.group, agreed.rank, agreed.ranks), (Group(7), 2, 3));
     }
 
     #[test]
     fn ranks_with_several_logs_are_refused() {
-        let refused = decide(&records(&[(7, 1), (8, 2)]), 0, 2);
+        let refused = decide(&records(&[(7, 1, true), (8, 2, true)]), 0, 2);
         assert_eq!(refused.unwrap_err(), Refusal::SeveralLogs);
+    }
+
+    #[test]
+    fn nobody_opens_where_the_log_of_one_does_not_answer() {
+        let refused = decide(&records(&[(7, 1, true), (8, 1, false)]), 0, 2);
+        assert_eq!(refused.unwrap_err(), Refusal::NoAnswer);
     }
 }

@@ -27,7 +27,7 @@ pub(crate) unsafe fn opening(comm: usize, name: *const c_char) -> Result<Option<
     match agreed {
         None => Ok(None),
         Some(Ok(agreement)) => Ok(Some(agreement)),
-        Some(Err(epochs::Refusal::SeveralLogs)) => {
+        Some(Err(epochs::Refusal::SeveralLogs | epochs::Refusal::NoAnswer)) => {
             let Ok(mpi) = Mpi::find() else { return Err(1) };
             let code = mpi.constants().numbers.error.io;
             // As every failure of MPI_File_open (MPI-4.1 §14.7).
