@@ -160,8 +160,8 @@ impl Agent {
         place.replace("agent.json", &serde_json::to_string(&holder)?).context("agent.json")?;
         let nodes = match meeting {
             Some(meeting) => {
-                meeting.note(place, None)?;
                 let listen = args.log_listen.as_deref();
+                meeting.note(place, None, listen)?;
                 let gate = welcome(&meeting, place, (&holder.log, to), listen, &running)?;
                 Some((meeting, gate))
             }

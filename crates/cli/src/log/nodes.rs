@@ -101,6 +101,20 @@ struct Belonging {
     dir: PathBuf,
     /// The log is a member's, whose home has this identity.
     member_of: Option<String>,
+    /// Where its agent was told to listen.
+    #[serde(default)]
+    listen: Option<String>,
+}
+
+impl Belonging {
+    fn of(place: &Place) -> Result<Option<Self>> {
+        let path = place.file(MEETING);
+        let text = match fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            other => other.with_context(|| path.display().to_string())?,
+        };
+        serde_json::from_slice(&text).map(Some).with_context(|| path.display().to_string())
+    }
 }
 
 impl Meeting {
@@ -117,20 +131,24 @@ impl Meeting {
 
     /// The meeting that a log belongs to, and the identity of its home if the log is a member's.
     pub(crate) fn of(place: &Place) -> Result<Option<(Self, Option<String>)>> {
-        let path = place.file(MEETING);
-        let text = match fs::read(&path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            other => other.with_context(|| path.display().to_string())?,
-        };
-        let found: Belonging =
-            serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
-        Ok(Some((Self { dir: found.dir }, found.member_of)))
+        Ok(Belonging::of(place)?.map(|found| (Self { dir: found.dir }, found.member_of)))
+    }
+
+    /// Where the agent of a log was told to listen: whoever serves its bytes next listens there, too.
+    pub(crate) fn listened(place: &Place) -> Result<Option<String>> {
+        Ok(Belonging::of(place)?.and_then(|found| found.listen))
     }
 
     /// Notes beside a log that it belongs to this meeting.
-    pub(crate) fn note(&self, place: &Place, member_of: Option<&str>) -> Result<()> {
+    pub(crate) fn note(
+        &self,
+        place: &Place,
+        member_of: Option<&str>,
+        listen: Option<&str>,
+    ) -> Result<()> {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
         let belonging =
-            Belonging { dir: self.dir.clone(), member_of: member_of.map(str::to_owned) };
+            Belonging { dir: self.dir.clone(), member_of: owned(member_of), listen: owned(listen) };
         place.replace(MEETING, &serde_json::to_string(&belonging)?).context(MEETING)
     }
 

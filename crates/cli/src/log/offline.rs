@@ -79,7 +79,7 @@ fn needed(place: &Place) -> Result<bool> {
     if !matches!(Meeting::of(place)?, Some((_, Some(_)))) {
         return Ok(false);
     }
-    member::recover(place, None)?;
+    member::recover(place)?;
     say(format_args!("nothing in the log in {} is needed any more", place.dir.display()));
     Ok(true)
 }

@@ -122,7 +122,7 @@ impl Member {
             Description { target: to.to_owned(), run: args.command.clone(), created: 0 };
         let media = Arc::new(place.media());
         // Before there is a log: a log without it would be taken for one that can be drained by itself.
-        meeting.note(place, Some(&home.log))?;
+        meeting.note(place, Some(&home.log), args.log_listen.as_deref())?;
         let log = Arc::new(Log::create(media.clone(), &description, options)?);
         let number = number(place)?;
         let here = Node { log: identity(&*media)?, ..Node::here(place, to) };
@@ -277,7 +277,8 @@ impl Asked {
 }
 
 /// Serves the bytes of a member's log that was left, until the home has drained them.
-pub(crate) fn recover(place: &Place, listen: Option<&str>) -> Result<()> {
+pub(crate) fn recover(place: &Place) -> Result<()> {
+    let listen = Meeting::listened(place)?;
     let (log, _) = place.open(options(None)).map_err(|error| explain(error, place))?;
     let (log, number) = (Arc::new(log), number(place)?);
     let here = Node::here(place, &log.description().target);
@@ -285,7 +286,7 @@ pub(crate) fn recover(place: &Place, listen: Option<&str>) -> Result<()> {
     let mut told = false;
     while let Some((meeting, home)) = needed_by(place)? {
         if gate.is_none() {
-            gate = Some(bytes::serve(&meeting, (&log, number), here.clone(), listen)?);
+            gate = Some(bytes::serve(&meeting, (&log, number), here.clone(), listen.as_deref())?);
         }
         if !told {
             told = true;
