@@ -1,6 +1,6 @@
 //! Writing what plans hold: several files and several parts of a file at once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use hostlog::{Attributes, Log, Position};
@@ -14,6 +14,9 @@ use crate::target::{Target, at, attributes, resize};
 
 /// The most bytes that one write has: at least so many where neighbours suffice.
 pub(crate) const WRITE_BYTES: u64 = 4 << 20;
+
+/// After so many bytes a file is synced while others of its parts are still written: the target's disk takes them meanwhile.
+const SYNC_AHEAD_BYTES: u64 = 32 << 20;
 
 /// What writing needs.
 pub(crate) struct Writer<'a> {
@@ -29,6 +32,15 @@ pub(crate) struct Writer<'a> {
 pub(crate) struct Work<'a> {
     pub(crate) path: &'a [u8],
     pub(crate) plan: &'a mut Plan,
+}
+
+/// A file while it is written.
+struct Opened {
+    open: Arc<dyn OpenNode>,
+    /// Bytes that were written since it was synced last.
+    unsynced: AtomicU64,
+    /// Bytes that are still to be written.
+    left: AtomicU64,
 }
 
 /// Bytes that follow each other in a file, from several places of the log.
@@ -50,16 +62,20 @@ impl Writer<'_> {
     }
 
     fn write_some(&self, works: &mut [Work<'_>]) -> Result<()> {
-        let opened = in_parallel(self.stop, self.threads, &*works, |work| self.open(work))?;
+        let opened = in_parallel(self.stop, self.threads, &*works, |work| {
+            let (unsynced, left) = (AtomicU64::new(0), AtomicU64::new(work.plan.bytes.bytes()));
+            self.open(work).map(|open| Opened { open, unsynced, left })
+        })?;
         let mut parts = Vec::new();
         for (file, work) in works.iter().enumerate() {
             parts.extend(parts_of(file, work.plan));
         }
-        in_parallel(self.stop, self.threads, &parts, |part| {
-            self.copy(part, &*opened[part.file], works[part.file].path)
+        // Memory that is used for the first time costs more than copying to it.
+        in_parallel_with(self.stop, self.threads, &parts, Vec::new, |buffer, part| {
+            self.copy(buffer, part, &opened[part.file], works[part.file].path)
         })?;
-        let files: Vec<(&Work<'_>, Arc<dyn OpenNode>)> = works.iter().zip(opened).collect();
-        in_parallel(self.stop, self.threads, &files, |(work, open)| {
+        let files: Vec<(&Work<'_>, Opened)> = works.iter().zip(opened).collect();
+        in_parallel(self.stop, self.threads, &files, |(work, Opened { open, .. })| {
             if work.plan.set != Attributes::default() {
                 let set = attributes(&work.plan.set);
                 open.set_attributes(&set).map_err(at("set attributes of", work.path))?;
@@ -86,10 +102,15 @@ impl Writer<'_> {
         Ok(open)
     }
 
-    fn copy(&self, part: &Part, open: &dyn OpenNode, path: &[u8]) -> Result<()> {
+    fn copy(&self, buffer: &mut Vec<u8>, part: &Part, opened: &Opened, path: &[u8]) -> Result<()> {
+        let open = &*opened.open;
         self.bucket.wait(part.len, self.stop)?;
-        let mut bytes = vec![0; usize::try_from(part.len).unwrap_or(usize::MAX)];
-        let mut rest = &mut bytes[..];
+        let len = usize::try_from(part.len).unwrap_or(usize::MAX);
+        if buffer.len() < len {
+            buffer.resize(len, 0);
+        }
+        let bytes = &mut buffer[..len];
+        let mut rest = &mut *bytes;
         for (from, len) in &part.pieces {
             let (piece, behind) = rest.split_at_mut(usize::try_from(*len).unwrap_or(usize::MAX));
             self.log.read(*from, piece)?;
@@ -106,6 +127,12 @@ impl Writer<'_> {
             done += written;
             self.progress.written(written as u64);
         }
+        let left = opened.left.fetch_sub(part.len, Ordering::Relaxed) - part.len;
+        let unsynced = opened.unsynced.fetch_add(part.len, Ordering::Relaxed) + part.len;
+        if unsynced >= SYNC_AHEAD_BYTES && left >= SYNC_AHEAD_BYTES {
+            opened.unsynced.store(0, Ordering::Relaxed);
+            open.sync(true).map_err(at("sync", path))?;
+        }
         Ok(())
     }
 }
@@ -117,15 +144,26 @@ pub(crate) fn in_parallel<T: Sync, R: Send>(
     items: &[T],
     work: impl Fn(&T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
+    in_parallel_with(stop, threads, items, || (), |(), item| work(item))
+}
+
+/// As [`in_parallel`], with something that each thread has for itself.
+fn in_parallel_with<T: Sync, R: Send, O>(
+    stop: &Stop,
+    threads: usize,
+    items: &[T],
+    own: impl Fn() -> O + Sync,
+    work: impl Fn(&mut O, &T) -> Result<R> + Sync,
+) -> Result<Vec<R>> {
     let next = AtomicUsize::new(0);
     let failed: Mutex<Option<Error>> = Mutex::new(None);
     let lock = || failed.lock().unwrap_or_else(PoisonError::into_inner);
     let one_by_one = || {
-        let mut done = Vec::new();
+        let (mut done, mut own) = (Vec::new(), own());
         while lock().is_none() {
             let index = next.fetch_add(1, Ordering::Relaxed);
             let Some(item) = items.get(index) else { break };
-            match stop.check().and_then(|()| work(item)) {
+            match stop.check().and_then(|()| work(&mut own, item)) {
                 Ok(result) => done.push((index, result)),
                 Err(error) => {
                     lock().get_or_insert(error);

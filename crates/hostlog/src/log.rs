@@ -61,6 +61,10 @@ pub(crate) struct State {
     pub(crate) durable: u64,
     /// Whether somebody is syncing.
     pub(crate) syncing: bool,
+    /// Bytes written since the last sync began.
+    pub(crate) unsynced: u64,
+    /// So many of them somebody waits for, to sync them.
+    pub(crate) sync_ahead_at: Option<u64>,
     pub(crate) drained: u64,
     /// The last record before the log was opened, while nothing has been written since.
     pub(crate) restart: Option<u64>,
@@ -90,6 +94,8 @@ pub struct Log {
     pub(crate) state: Mutex<State>,
     /// Something in the state has changed that somebody may wait for.
     pub(crate) changed: Condvar,
+    /// There is as much to sync as somebody waits for.
+    pub(crate) grown: Condvar,
     pub(crate) checkpoint: Mutex<CheckpointFile>,
     /// Held while a segment is made ready; the number of the next file.
     pub(crate) preparing: Mutex<u32>,

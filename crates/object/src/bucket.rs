@@ -17,6 +17,7 @@ use store::{Error, Result};
 
 use crate::error::{Tell, Trouble, explain, refusal};
 use crate::marker::Markers;
+use crate::memory::Memory;
 use crate::runtime::wait;
 
 /// What is known of an object. One version of it: another has another `etag`.
@@ -205,6 +206,7 @@ impl Bucket {
         key: &str,
         range: Range<u64>,
         expected: &Meta,
+        memory: &Arc<Memory>,
     ) -> std::result::Result<Bytes, object_store::Error> {
         let path = Path::parse(key)?;
         let changed = || object_store::Error::Precondition {
@@ -222,12 +224,21 @@ impl Bucket {
         if !Meta::of(&found.meta).is_version_of(expected) {
             return Err(changed());
         }
-        let bytes = found.bytes().await?;
-        self.requests.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
-        if bytes.len() as u64 != range.end - range.start {
+        let wanted = usize::try_from(range.end - range.start).map_err(|_| changed())?;
+        let mut buffer = memory.take(wanted);
+        let mut pieces = found.into_stream();
+        while let Some(piece) = pieces.next().await {
+            let piece = piece?;
+            if piece.len() > wanted - buffer.len() {
+                return Err(changed());
+            }
+            buffer.push(&piece);
+        }
+        self.requests.bytes.fetch_add(buffer.len() as u64, Ordering::Relaxed);
+        if buffer.len() != wanted {
             return Err(changed());
         }
-        Ok(bytes)
+        Ok(buffer.finish())
     }
 
     /// Stores a whole object.

@@ -2,12 +2,12 @@
 //! of the version that was opened, and what another version left is never found again.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
 /// Whose bytes: a key and what its service calls the version.
-pub(crate) type Version = (String, String);
+pub(crate) type Version = Arc<(String, String)>;
 
 /// A cache that all open files of a store share.
 pub(crate) struct Cache {
@@ -48,7 +48,7 @@ impl Cache {
         let (start, before) = (*start, std::mem::replace(&mut segment.used, now));
         let found = segment.bytes.slice(skip..);
         inner.order.remove(&before);
-        inner.order.insert(now, (version.clone(), start));
+        inner.order.insert(now, (Arc::clone(version), start));
         Some(found)
     }
 
@@ -68,7 +68,7 @@ impl Cache {
         inner.clock += 1;
         let now = inner.clock;
         let len = bytes.len() as u64;
-        let segments = inner.versions.entry(version.clone()).or_default();
+        let segments = inner.versions.entry(Arc::clone(version)).or_default();
         // The longer of two that begin together.
         if segments.get(&offset).is_some_and(|known| known.bytes.len() as u64 >= len) {
             return;
@@ -78,7 +78,7 @@ impl Cache {
             inner.order.remove(&former.used);
             inner.bytes -= former.bytes.len() as u64;
         }
-        inner.order.insert(now, (version.clone(), offset));
+        inner.order.insert(now, (Arc::clone(version), offset));
         inner.bytes += len;
         while inner.bytes > self.bytes_max {
             let Some((_, (version, offset))) = inner.order.pop_first() else { break };
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     fn version(etag: &str) -> Version {
-        ("key".to_owned(), etag.to_owned())
+        Arc::new(("key".to_owned(), etag.to_owned()))
     }
 
     #[test]

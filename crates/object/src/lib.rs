@@ -11,7 +11,8 @@
 //! 2. A walk asks for the object of the whole key, and only when there is none for what is below it (`tree`).
 //! 3. Opening keeps what is known of the object: its size and its version, the ETag (`node`, `open`).
 //! 4. A read takes what is in the cache or on its way; for the rest, requests are planned by the sieve together with those
-//!    of other readers; who reads in order is read ahead of (`read`, `plan`, `sequence`, `cache`).
+//!    of other readers; who reads in order is read ahead of, and for who reads anywhere in one region what lies between is
+//!    fetched, too (`read`, `plan`, `sequence`, `near`, `cache`).
 //! 5. Each request is for the version that was opened: when the object was replaced, the read is an error.
 //!
 //! A file that is written is gathered, sent in parts when it is large, and becomes an object when it is closed (`write`,
@@ -30,6 +31,8 @@ mod directory;
 mod error;
 mod lineage;
 mod marker;
+mod memory;
+mod near;
 mod node;
 mod open;
 mod place;

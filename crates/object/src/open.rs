@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use p9::{Attributes, Errno, OpenFlags, SetAttributes, SetattrMask};
-use store::{Error, OpenNode, OpeningLocks, Result};
+use store::{Error, OpenNode, OpeningLocks, Piece, Result};
 
 use crate::bucket::Meta;
 use crate::error::refusal;
@@ -125,6 +125,16 @@ impl OpenNode for OpenFile {
             (_, Some(writing)) => writing.read_at(buffer, offset),
             (Some(reader), None) => reader.read_at(buffer, offset),
             (None, None) => Err(refusal("read", Errno::EIO)),
+        }
+    }
+
+    fn at_hand(&self, offset: u64, len: usize) -> Option<Vec<Piece>> {
+        match self.uses() {
+            (Some(reader), None) if self.flags.reads() && offset <= OFFSET_MAX => {
+                let pieces = reader.at_hand(offset, len)?;
+                Some(pieces.into_iter().map(|bytes| Box::new(bytes) as Piece).collect())
+            }
+            _ => None,
         }
     }
 

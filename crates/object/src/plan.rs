@@ -16,6 +16,13 @@ pub struct Cost {
     pub byte_ns: f64,
 }
 
+impl Cost {
+    /// So many bytes take half as long as it takes to ask once more.
+    pub(crate) fn reach_bytes(self) -> u64 {
+        (self.latency_ns / self.byte_ns.max(f64::MIN_POSITIVE) / 2.0) as u64
+    }
+}
+
 impl Default for Cost {
     fn default() -> Self {
         Self { latency_ns: 25e6, byte_ns: 10.0 }

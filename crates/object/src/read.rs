@@ -22,6 +22,8 @@ use tokio::sync::Semaphore;
 use crate::bucket::{Bucket, Meta};
 use crate::cache::{Cache, Version};
 use crate::error::{Trouble, refusal};
+use crate::memory::Memory;
+use crate::near::Near;
 use crate::plan::{self, Cost};
 use crate::runtime::spawn;
 use crate::sequence::Sequences;
@@ -36,6 +38,7 @@ const HEAD_BYTES: u64 = 128 << 10;
 pub(crate) struct Shared {
     pub(crate) bucket: Arc<Bucket>,
     pub(crate) cache: Cache,
+    pub(crate) memory: Arc<Memory>,
     /// Requests under way together.
     pub(crate) slots: Arc<Semaphore>,
     pub(crate) together: u32,
@@ -67,6 +70,7 @@ impl Flight {
 struct State {
     flights: Vec<Arc<Flight>>,
     wanted: Vec<Range<u64>>,
+    near: Near,
     /// Somebody is about to ask for what is wanted.
     is_gathering: bool,
 }
@@ -101,7 +105,7 @@ impl Reader {
             shared: Arc::clone(shared),
             key: key.to_owned(),
             meta,
-            version: (key.to_owned(), etag),
+            version: Arc::new((key.to_owned(), etag)),
             sequences: Mutex::new(Sequences::new(shared.read_ahead_bytes)),
             state: Mutex::default(),
             asked: Condvar::new(),
@@ -135,8 +139,9 @@ impl Reader {
             let bytes = match self.shared.cache.find(&self.version, at) {
                 Some(bytes) => bytes,
                 None => {
-                    let gathers = others > 0 && !is_sequential;
-                    let flight = self.flight_of(at).or_else(|| self.want(at..end, gathers));
+                    let flight = self
+                        .flight_of(at)
+                        .or_else(|| self.want(at..end, is_sequential, others > 0));
                     // Without one it has arrived, or was asked for with those of others and has arrived.
                     let Some(flight) = flight else { continue };
                     let whole = flight.wait().map_err(|errno| refusal("read", errno))?;
@@ -151,12 +156,38 @@ impl Reader {
         Ok((end - offset) as usize)
     }
 
+    /// What [`Self::read_at`] would give for so many bytes, if all of it is in memory by now.
+    pub(crate) fn at_hand(self: &Arc<Self>, offset: u64, len: usize) -> Option<Vec<Bytes>> {
+        let end = offset.saturating_add(len as u64).min(self.meta.size);
+        if offset >= end || self.is_stale.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut pieces = Vec::new();
+        let mut at = offset;
+        while at < end {
+            let bytes = self.shared.cache.find(&self.version, at)?;
+            let piece = bytes.slice(..bytes.len().min((end - at) as usize));
+            at += piece.len() as u64;
+            pieces.push(piece);
+        }
+        let ahead = guard(&self.sequences).note(&(offset..end));
+        if let Some(ahead) = ahead {
+            self.fetch_ahead(ahead);
+        }
+        Some(pieces)
+    }
+
     fn flight_of(&self, at: u64) -> Option<Arc<Flight>> {
         flight_of(&guard(&self.state), at)
     }
 
     /// Has `range` asked for, and says what its beginning is under way with.
-    fn want(self: &Arc<Self>, mut range: Range<u64>, gathers: bool) -> Option<Arc<Flight>> {
+    fn want(
+        self: &Arc<Self>,
+        mut range: Range<u64>,
+        is_sequential: bool,
+        has_others: bool,
+    ) -> Option<Arc<Flight>> {
         let at = range.start;
         if range.start == 0 {
             range.end = range.end.max(HEAD_BYTES.min(self.meta.size));
@@ -171,15 +202,21 @@ impl Reader {
             }
             return flight_of(&state, at);
         }
-        if gathers {
+        if has_others && !is_sequential {
             state.is_gathering = true;
             drop(state);
             std::thread::sleep(GATHER);
             state = guard(&self.state);
             state.is_gathering = false;
         }
-        let wanted = std::mem::take(&mut state.wanted);
         let Shared { cost, request_bytes, together, .. } = *self.shared;
+        let mut wanted = std::mem::take(&mut state.wanted);
+        if !is_sequential {
+            let reach = cost.reach_bytes();
+            let wide: Vec<_> =
+                wanted.into_iter().map(|range| state.near.widen(range, reach)).collect();
+            wanted = wide.into_iter().flat_map(|range| self.missing(&state, range)).collect();
+        }
         for request in plan::requests(wanted, cost, request_bytes, together) {
             self.send(&mut state, request);
         }
@@ -231,7 +268,8 @@ impl Reader {
         let reader = Arc::clone(self);
         spawn(async move {
             let slot = Arc::clone(&reader.shared.slots).acquire_owned().await;
-            let got = reader.shared.bucket.get(&reader.key, range, &reader.meta).await;
+            let Shared { bucket, memory, .. } = &*reader.shared;
+            let got = bucket.get(&reader.key, range, &reader.meta, memory).await;
             drop(slot);
             reader.arrived(&flight, got);
         });

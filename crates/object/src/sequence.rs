@@ -11,12 +11,19 @@ const STREAMS: usize = 4;
 /// What is fetched ahead first.
 const FIRST_WINDOW_BYTES: u64 = 1 << 20;
 
+/// Of what lies between the beginning of a sequence and its end, one part in so many is read at least.
+const DENSE: u64 = 4;
+
 /// A read so many times its own length beside the expected place still belongs to the sequence: as many are on their way
 /// together.
 const SLACK_READS: u64 = 16;
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Stream {
+    /// Where its first read began.
+    first: u64,
+    /// Bytes that its reads have asked for.
+    read: u64,
     next: u64,
     window: u64,
     /// Up to here it was asked for.
@@ -45,14 +52,27 @@ impl Sequences {
         let near = |stream: &Stream| stream.used > 0 && stream.next.abs_diff(read.start) <= slack;
         let Some(stream) = self.streams.iter_mut().find(|stream| near(stream)) else {
             let oldest = self.streams.iter_mut().min_by_key(|stream| stream.used)?;
-            *oldest = Stream { next: read.end, window: 0, asked: read.end, used: self.clock };
+            *oldest = Stream {
+                first: read.start,
+                read: read.end - read.start,
+                next: read.end,
+                window: 0,
+                asked: read.end,
+                used: self.clock,
+            };
             return None;
         };
         stream.used = self.clock;
+        stream.first = stream.first.min(read.start);
+        stream.read = stream.read.saturating_add(read.end - read.start);
         if read.end <= stream.next {
             return None;
         }
         stream.next = read.end;
+        // Reads anywhere in a small part of the file lie near each other, too, but leave most of it out.
+        if stream.read < (stream.next - stream.first) / DENSE {
+            return None;
+        }
         stream.asked = stream.asked.max(read.end);
         // Filled up when half of it is left.
         if stream.asked - stream.next > stream.window / 2 {
@@ -91,6 +111,25 @@ mod tests {
         let order = [0, 2, 1, 4, 3, 6, 7, 5, 8];
         let ahead = order.map(|n| sequences.note(&(n * MIB..(n + 1) * MIB)));
         assert!(ahead.iter().flatten().count() > 1);
+    }
+
+    #[test]
+    fn what_is_skipped_now_and_then_does_not_end_a_sequence() {
+        let mut sequences = Sequences::new(16 * MIB);
+        let records = (0..1000).map(|n| n * 12_000..n * 12_000 + 4096);
+        assert!(records.filter_map(|read| sequences.note(&read)).count() >= 4);
+    }
+
+    #[test]
+    fn reads_anywhere_in_a_small_part_fetch_nothing_ahead() {
+        let mut sequences = Sequences::new(16 * MIB);
+        let mut ahead = 0;
+        for n in 0..1000_u64 {
+            let within = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % MIB;
+            let offset = n / 20 * 10 * MIB + within;
+            ahead += usize::from(sequences.note(&(offset..offset + 4096)).is_some());
+        }
+        assert!(ahead <= 50, "{ahead} times");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::bucket::{Bucket, Requests};
 use crate::cache::Cache;
 use crate::error::{OpenError, Tell};
 use crate::marker::Markers;
+use crate::memory::Memory;
 use crate::node::ObjectNode;
 use crate::place::Place;
 use crate::plan::Cost;
@@ -104,6 +105,7 @@ impl ObjectStore {
         let shared = Arc::new(Shared {
             bucket,
             cache: Cache::new(cache_bytes),
+            memory: Arc::new(Memory::new(part_bytes)),
             slots: Arc::new(Semaphore::new(together.max(1) as usize)),
             together: together.max(1),
             request_bytes: part_bytes,

@@ -1,6 +1,7 @@
 //! One client on a socket: the thread that receives, and what it does itself.
 
 mod channel;
+mod hand;
 mod input;
 mod pieces;
 mod pool;
@@ -220,7 +221,15 @@ impl Receiver<'_> {
                 return Ok(());
             }
             let claims = Claims::of(&request, session);
-            if waits || self.pool.must_wait(&claims) {
+            let must_wait = self.pool.must_wait(&claims);
+            if let Request::Read { fid, offset, count } = request
+                && waits
+                && !must_wait
+                && self.read_at_hand(tag, fid, offset, count)?
+            {
+                return Ok(());
+            }
+            if waits || must_wait {
                 self.flush_out()?;
                 let job = Job { kind: header.kind, tag, body: body.into_owned(), claims };
                 return match self.pool.submit(job) {

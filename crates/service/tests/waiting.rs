@@ -5,7 +5,7 @@ mod common;
 use std::sync::Arc;
 use std::time::Duration;
 
-use common::fault::{DATA, FaultStore, Gate};
+use common::fault::{DATA, FaultStore, Gate, made_byte};
 use common::{Client, ROOT, connect, start, walk};
 use p9::{Data, Fid, GetattrMask, OpenFlags, Optional, Reply, Request, Tag};
 use service::{Limits, Running};
@@ -235,4 +235,28 @@ fn large_writes_and_reads_of_a_store_that_blocks() {
     assert_eq!(scene.client.read(OTHER, 2, 1 << 20), &DATA[2..]);
     let written = |entry: &&String| *entry == "write other";
     assert_eq!(scene.log.lock().unwrap().iter().filter(written).count(), 40);
+}
+
+#[test]
+fn what_is_at_hand_is_sent_from_where_it_lies_and_overtakes_what_waits() {
+    let mut scene = Scene::new(true, Limits::default());
+    let client = &mut scene.client;
+    let (far, hand) = (Fid(3), Fid(4));
+    client.open(far, "far", OpenFlags::empty());
+    client.open(hand, "hand", OpenFlags::empty());
+    client.send(9, &Request::Read { fid: far, offset: 0, count: 5 });
+    // Some of more pieces than one call sends from, one of a few bytes.
+    for (offset, count) in [(0, 1_000_000), (3, 100_000), (1_900_000, 100_000), (70, 3), (9, 7)] {
+        client.send(10, &Request::Read { fid: hand, offset, count });
+        let answer = client.receive();
+        assert_eq!(answer.header.tag.0, 10);
+        let Reply::Read { data } = answer.reply() else { panic!("{:?}", answer.reply()) };
+        assert_eq!(data.0.len() as u32, count);
+        assert!((offset..).zip(data.0).all(|(at, byte)| *byte == made_byte(at)), "{offset}");
+    }
+    // What is not at hand is read, which this file cannot be.
+    client.send(11, &Request::Read { fid: hand, offset: 1_999_000, count: 2000 });
+    assert!(matches!(client.receive().reply(), Reply::Lerror { .. }));
+    scene.gate.open();
+    assert_eq!(scene.client.receive().header.tag.0, 9);
 }

@@ -34,6 +34,6 @@ pub use exports::Exports;
 pub use listing::{FIRST_COOKIE, Listing, OpenListing, walk_by_steps};
 pub use locks::{FileLocks, OpeningLocks};
 pub use name::{NAME_BYTES_MAX, check as check_name};
-pub use node::{LockOwner, LockRange, Node, OpenNode, Store, Walk};
+pub use node::{LockOwner, LockRange, Node, OpenNode, Piece, Store, Walk};
 pub use read_only::ReadOnly;
 pub use wholes::{Next, Replacement, Version, Wholes};

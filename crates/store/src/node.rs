@@ -216,6 +216,9 @@ pub struct LockRange {
     pub length: u64,
 }
 
+/// Bytes in memory that stay as they are for as long as somebody holds them.
+pub type Piece = Box<dyn AsRef<[u8]> + Send + Sync>;
+
 /// A node that was opened. It stays valid when its file is renamed or removed. Who drops it has closed it,
 /// unless it was said before that its user is [lost](OpenNode::lost).
 pub trait OpenNode: Send + Sync {
@@ -224,6 +227,13 @@ pub trait OpenNode: Send + Sync {
     /// # Errors
     /// As pread(2).
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize>;
+
+    /// What [`OpenNode::read_at`] would give for `len` bytes, in pieces and without waiting, if all of it is in memory by
+    /// now: for who would only copy it. It counts as a read. `None`: read it.
+    fn at_hand(&self, offset: u64, len: usize) -> Option<Vec<Piece>> {
+        let _ = (offset, len);
+        None
+    }
 
     /// Writes all of `data` at an offset, or at the end for `APPEND`.
     ///

@@ -114,7 +114,7 @@ struct ReadOnlyOpen {
 impl OpenNode for ReadOnlyOpen {
     // Not opened for writing: a write gets the store's own answer.
     hand_on!(read_at write_at read_directory attributes sync close lost lock lock_in_the_way);
-    hand_on!(as_fd piece_bytes settled_size);
+    hand_on!(at_hand as_fd piece_bytes settled_size);
 
     fn set_attributes(&self, _set: &SetAttributes) -> Result<()> {
         refuse("setattr")

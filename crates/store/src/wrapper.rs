@@ -66,6 +66,11 @@ macro_rules! hand_on {
             self.inner.read_at(buffer, offset)
         }
     };
+    (=> at_hand) => {
+        fn at_hand(&self, offset: u64, len: usize) -> Option<Vec<$crate::Piece>> {
+            self.inner.at_hand(offset, len)
+        }
+    };
     (=> write_at) => {
         fn write_at(&self, data: &[u8], offset: u64) -> $crate::Result<usize> {
             self.inner.write_at(data, offset)

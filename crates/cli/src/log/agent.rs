@@ -31,6 +31,8 @@ use crate::in_force::InForce;
 
 /// How often it looks after things.
 pub(super) const TICK: Duration = Duration::from_millis(250);
+/// So many bytes are synced before anybody commits them: a disk takes them meanwhile.
+const SYNC_AHEAD_BYTES: u64 = 4 << 20;
 /// Changes of names are durable after so long at the latest.
 const NAMES_EVERY: Duration = Duration::from_secs(1);
 /// How long it stays when it could end: the next run may come at once.
@@ -243,6 +245,17 @@ impl Agent {
                 }
             })
         };
+        let early = {
+            let (log, ending) = (Arc::clone(&log), Arc::clone(&ending));
+            std::thread::spawn(move || {
+                while !ending.load(Ordering::Acquire) {
+                    // When the log has failed there is nothing to sync any more.
+                    if log.sync_ahead(SYNC_AHEAD_BYTES, TICK).is_err() {
+                        return;
+                    }
+                }
+            })
+        };
         let mut running = Some(running);
         let mut watch = Watch::new(place.clone(), holder);
         let mut turn = None;
@@ -287,6 +300,7 @@ impl Agent {
         let _ = drained.join();
         ending.store(true, Ordering::Release);
         let _ = ahead.join();
+        let _ = early.join();
         if watch.end(&log, &store, &progress)
             && let Some(meeting) = meeting
         {

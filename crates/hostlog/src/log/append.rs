@@ -322,6 +322,11 @@ impl Log {
             state.writing.pop_front();
             state.written += 1;
         }
+        state.unsynced += u64::from(header.len);
+        if state.sync_ahead_at.is_some_and(|bytes| state.unsynced >= bytes) {
+            state.sync_ahead_at = None;
+            self.grown.notify_one();
+        }
         if state.written > before {
             self.announce(state);
         }

@@ -1,6 +1,7 @@
 //! Commits: one sync for all who wait.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::append::{Draft, Value};
 use super::{Log, Segment};
@@ -175,6 +176,33 @@ impl Log {
         self.sync_through(Sequence(last))
     }
 
+    /// Waits until `bytes` were written since the last sync, and makes them durable, so that who commits has less to wait
+    /// for. After `timeout` it returns all the same. It is meant to be called by a thread of its own; nothing counts
+    /// because of it.
+    ///
+    /// # Errors
+    /// `Failed`.
+    pub fn sync_ahead(&self, bytes: u64, timeout: Duration) -> Result<()> {
+        let mut state = self.state();
+        if state.unsynced < bytes {
+            state.sync_ahead_at = Some(bytes);
+            state = match self.grown.wait_timeout(state, timeout) {
+                Ok((state, _)) => state,
+                Err(poisoned) => poisoned.into_inner().0,
+            };
+            state.sync_ahead_at = None;
+        }
+        if let Some(failure) = self.failure(&state) {
+            return Err(failure);
+        }
+        if state.unsynced < bytes {
+            return Ok(());
+        }
+        let through = state.written;
+        drop(state);
+        self.sync_through(Sequence(through))
+    }
+
     /// Waits until all records up to `through` are durable. Of those who wait one syncs for all.
     ///
     /// # Errors
@@ -190,6 +218,7 @@ impl Log {
             }
             if !state.syncing && state.written >= through.0 {
                 state.syncing = true;
+                state.unsynced = 0;
                 let dirty = state.live.iter().filter(|live| live.dirty);
                 let dirty: Vec<(u32, Arc<Segment>)> =
                     dirty.map(|live| (live.used.number, live.segment.clone())).collect();

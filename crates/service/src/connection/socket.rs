@@ -1,17 +1,21 @@
 //! A stream socket: receiving into a buffer, and a writer that several threads share.
 
+use std::io::IoSlice;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use p9::frame::READ_REPLY_OVERHEAD;
 use rustix::fs::{FileType, fstat, sendfile};
 use rustix::io::Errno as Os;
-use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send};
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, recv, send, sendmsg};
 
 /// The connection is of no use any more. Why does not matter to anybody: there is nobody left to
 /// tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Broken;
+
+/// Places that one call sends from at most (`UIO_MAXIOV`, sendmsg(2)).
+const PARTS_MAX: usize = 1024;
 
 /// A connected stream socket, TCP or Unix.
 pub(crate) struct Socket {
@@ -66,6 +70,22 @@ impl Socket {
     /// Waits until nobody else sends, and keeps it so: for a frame that goes out in several parts.
     pub(crate) fn turn(&self) -> Turn<'_> {
         Turn { socket: self, _held: self.sending.lock().unwrap_or_else(PoisonError::into_inner) }
+    }
+
+    /// Sends whole frames that lie in several places.
+    pub(crate) fn send_parts(&self, mut parts: &mut [IoSlice<'_>]) -> Result<(), Broken> {
+        let _turn = self.sending.lock().unwrap_or_else(PoisonError::into_inner);
+        IoSlice::advance_slices(&mut parts, 0);
+        while !parts.is_empty() {
+            let at_once = &parts[..parts.len().min(PARTS_MAX)];
+            let mut nothing = SendAncillaryBuffer::default();
+            match sendmsg(&self.fd, at_once, &mut nothing, SendFlags::NOSIGNAL) {
+                Ok(count) => IoSlice::advance_slices(&mut parts, count),
+                Err(Os::INTR) => {}
+                Err(_) => return self.broken(),
+            }
+        }
+        Ok(())
     }
 
     fn send_rest(&self, mut bytes: &[u8], flags: SendFlags) -> Result<(), Broken> {

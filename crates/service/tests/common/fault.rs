@@ -7,7 +7,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use p9::{
     Attributes, DirEntry, Errno, GetattrMask, OpenFlags, Qid, QidType, SetAttributes, StatFs, Time,
 };
-use store::{Error, LockOwner, LockRange, Node, OpenNode, Result, Store, Walk};
+use store::{Error, LockOwner, LockRange, Node, OpenNode, Piece, Result, Store, Walk};
 
 /// A door that requests wait at until the test opens it.
 #[derive(Default)]
@@ -40,7 +40,7 @@ impl Gate {
 /// synced, `far` waits at the gate when read. Each has the content `DATA`. For `full` the kernel is
 /// lent a descriptor, which cannot be written to. `made`, `strewn` and `breaks` are of a settled size,
 /// `MADE_SIZE`, and have `made_byte`s; `strewn` is best read at once; `breaks` cannot be read beyond its
-/// middle, and admits it afterwards.
+/// middle, and admits it afterwards. `hand` has the first 2,000,000 of them at hand, in pieces, and cannot be read.
 pub struct FaultStore {
     pub gate: Arc<Gate>,
     /// Whether the store says that it may wait.
@@ -214,9 +214,19 @@ impl OpenNode for FaultNode {
         (is_made && !has_broken).then_some(MADE_SIZE)
     }
 
+    fn at_hand(&self, offset: u64, len: usize) -> Option<Vec<Piece>> {
+        let end = offset + len as u64;
+        if self.name != "hand" || end > 2_000_000 {
+            return None;
+        }
+        let pieces = (offset..end).step_by(700);
+        let made = |at: u64| (at..end.min(at + 700)).map(made_byte).collect::<Vec<u8>>();
+        Some(pieces.map(|at| Box::new(made(at)) as Piece).collect())
+    }
+
     fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         match self.name.as_str() {
-            "panic" => panic!("asked to panic"),
+            "panic" | "hand" => panic!("asked to panic"),
             "far" => self.gate.pass(),
             "made" | "strewn" | "breaks" => {
                 self.note("read");

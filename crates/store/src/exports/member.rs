@@ -150,7 +150,7 @@ struct MemberOpen {
 
 impl OpenNode for MemberOpen {
     hand_on!(read_at write_at set_attributes sync close lost lock lock_in_the_way);
-    hand_on!(as_fd takes_from_kernel write_by_kernel piece_bytes settled_size);
+    hand_on!(at_hand as_fd takes_from_kernel write_by_kernel piece_bytes settled_size);
 
     fn read_directory(
         &self,
