@@ -96,6 +96,7 @@ pub(crate) enum Command {
     Rm(Rm),
     Stat(Stat),
     Mkdir(Mkdir),
+    Cmd(Cmd),
     Mount(Mount),
     Umount(Umount),
     #[command(subcommand)]
@@ -274,6 +275,32 @@ pub(crate) struct Cat {
     /// What to write; - is standard input
     #[arg(value_name = "PLACE", required = true, value_hint = ValueHint::FilePath)]
     pub(crate) places: Vec<OsString>,
+}
+
+/// Give a command to a dataset, with standard input and output as its own
+///
+/// Datasets of programs have commands of their own (docs/COMMANDS.md). On files of a service there are: cd, ls, info,
+/// mkd DIR, rm NAME, put NAME [POSITION][:SIZE], get NAME [POSITION][:SIZE]. What a command says goes to standard
+/// output if it has no other output, and to standard error otherwise. A terminal is no input.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice cmd scdc+uds://default/data ls
+  sluice cmd scdc+tcp://localhost/data get big.bin 1000:64 | xxd
+  sluice cmd scdc+uds://solver/meshes refine 3 < coarse.msh > fine.msh
+")]
+pub(crate) struct Cmd {
+    /// The dataset
+    #[arg(value_name = "URI")]
+    pub(crate) dataset: OsString,
+    /// The command and what belongs to it; it is given as one line
+    #[arg(
+        value_name = "COMMAND",
+        required = true,
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Copy files between any two places

@@ -11,6 +11,7 @@
 
 mod agents;
 mod args;
+mod cmd;
 mod copy;
 mod couple;
 mod doctor;
@@ -74,6 +75,7 @@ fn dispatch(cli: &Cli) -> Result<ExitCode> {
         Command::Rm(args) => tree::rm(args, &places()?),
         Command::Stat(args) => show::stat(args, &places()?),
         Command::Mkdir(args) => tree::mkdir(args, &places()?),
+        Command::Cmd(args) => cmd::cmd(args, &places()?),
         Command::Mount(args) => mount::mount(args, &places()?),
         Command::Umount(args) => mount::umount(args),
         Command::Sieve(command) => sieve::sieve(command, &in_force),

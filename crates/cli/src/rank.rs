@@ -108,7 +108,8 @@ pub(crate) fn is_agent(order: &Order, in_force: impl Fn() -> Result<InForce>) ->
         | Order::Cp(_)
         | Order::Rm(_)
         | Order::Stat(_)
-        | Order::Mkdir(_) => {}
+        | Order::Mkdir(_)
+        | Order::Cmd(_) => {}
         _ => return Ok(false),
     }
     if Launcher::of_process().is_none() || !names_a_service(&in_force()?) {

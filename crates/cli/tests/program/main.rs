@@ -1,5 +1,6 @@
 //! The program as users run it: every test starts the real binary.
 
+mod commands;
 mod configuration;
 mod copying;
 mod couplings;
