@@ -14,7 +14,7 @@ use crate::group::Ranks;
 use crate::handed;
 use crate::header::Private;
 use crate::inside::Inside;
-use crate::open::{Fills, OpenFile, Phase, Side};
+use crate::open::{Fills, Notes, OpenFile, Phase, Side};
 use crate::requests::Requests;
 use crate::{files, library, process};
 
@@ -101,7 +101,8 @@ pub(crate) unsafe fn open(
             // SAFETY: the caller's promise: a place that holds the number when the call has succeeded.
             return unsafe { handed::opened(Side::Reader(wanted), ranks, ncid, pass) };
         }
-        let private = Private::holding(wanted.header(), wanted.format(), wanted.records())?;
+        let (header, _) = Notes::split(wanted.header());
+        let private = Private::holding(header, wanted.format(), wanted.records())?;
         let mut number = -1;
         // SAFETY: a communicator of this process alone, a name, and room for a number.
         check(unsafe {
@@ -161,6 +162,7 @@ impl OpenFile {
             fills: Fills::default(),
             records: 0,
             requests: Requests::default(),
+            notes: Notes::default(),
             kept: Vec::new(),
             is_patient,
             put_bytes: 0,

@@ -6,6 +6,7 @@ use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::failure::{Code, answer};
+use crate::open::OpenFile;
 use crate::{files, process};
 
 static IS_USED: AtomicBool = AtomicBool::new(false);
@@ -28,30 +29,91 @@ unsafe extern "C-unwind" fn sluice_couple_init(
         // SAFETY: the caller's promise.
         let (file, component) = unsafe { (CStr::from_ptr(file), CStr::from_ptr(component)) };
         let (file, component) = (file.to_string_lossy(), component.to_string_lossy());
-        process::plan_by_call(Path::new(&*file), &component)?;
+        if let Err(fault) = process::plan_by_call(Path::new(&*file), &component) {
+            // The program has no way to ask for the sentence.
+            process::tell(&format!("dtf_init: {}", fault.report()));
+            return Err(fault.into());
+        }
         IS_USED.store(true, Ordering::Release);
         Ok(())
     })
 }
 
-/// `dtf_transfer` for the file of a number, and for all of them if it is negative. Files that are not coupled are left alone.
-#[unsafe(no_mangle)]
-extern "C-unwind" fn sluice_couple_transfer(ncid: c_int) -> c_int {
+/// Does something with the open file of a number or a name; with all of them if there is neither. Files that are not coupled,
+/// or are closed already, have nothing to transfer.
+///
+/// # Safety
+/// NULL or a string.
+unsafe fn each(
+    name: *const c_char,
+    ncid: c_int,
+    mut work: impl FnMut(&mut OpenFile) -> Result<(), Code>,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    let name = (!name.is_null()).then(|| unsafe { CStr::from_ptr(name) }.to_string_lossy());
     answer(|| {
-        let mut first = Ok::<(), Code>(());
+        let mut first = Ok(());
         for (number, file) in files::all() {
-            if ncid < 0 || number == ncid {
-                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-                first = first.and(file.transfer());
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_meant = if ncid >= 0 {
+                number == ncid
+            } else {
+                name.as_ref().is_none_or(|name| *name == file.name)
+            };
+            if is_meant {
+                first = first.and(work(&mut file));
             }
         }
         first
     })
 }
 
+/// `dtf_transfer`.
+///
+/// # Safety
+/// NULL or a string.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn sluice_couple_transfer(name: *const c_char, ncid: c_int) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        each(name, ncid, |file| if file.is_read_several_times() { Ok(()) } else { file.transfer() })
+    }
+}
+
+/// `dtf_transfer_multiple`: the readers will call `dtf_transfer` several times for this cycle.
+///
+/// # Safety
+/// NULL or a string.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn sluice_couple_transfer_multiple(
+    name: *const c_char,
+    ncid: c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe {
+        each(name, ncid, |file| {
+            file.notes.several_times = true;
+            file.transfer()
+        })
+    }
+}
+
+/// `dtf_complete_multiple`: this reader has read enough of the cycle.
+///
+/// # Safety
+/// NULL or a string.
+#[unsafe(no_mangle)]
+unsafe extern "C-unwind" fn sluice_couple_complete_multiple(
+    name: *const c_char,
+    ncid: c_int,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { each(name, ncid, OpenFile::transfer) }
+}
+
 /// `dtf_finalize`: waits until what was written is read.
 #[unsafe(no_mangle)]
-extern "C-unwind" fn sluice_couple_leave() -> c_int {
+extern "C-unwind" fn sluice_couple_leave(_name: *const c_char, _ncid: c_int) -> c_int {
     answer(|| {
         process::leave();
         Ok(())

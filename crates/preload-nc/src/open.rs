@@ -46,6 +46,8 @@ pub(crate) struct OpenFile {
     pub(crate) fills: Fills,
     pub(crate) records: u64,
     pub(crate) requests: Requests,
+    /// What travels behind the header.
+    pub(crate) notes: Notes,
     /// Copies that the exchange looks into until it settles.
     pub(crate) kept: Vec<Vec<u8>>,
     /// The program knows that its memory must stay until it calls `dtf_transfer`.
@@ -61,6 +63,27 @@ pub(crate) struct Fills {
     pub(crate) mode: bool,
     /// Each variable that is defined.
     pub(crate) variables: Vec<bool>,
+}
+
+/// What a writer tells readers of a cycle beside the header: a byte behind it.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Notes {
+    /// Readers call `dtf_transfer` several times, and `dtf_complete_multiple` at the end.
+    pub(crate) several_times: bool,
+}
+
+impl Notes {
+    fn byte(self) -> u8 {
+        u8::from(self.several_times)
+    }
+
+    /// A header, and the notes behind it.
+    pub(crate) fn split(bytes: &[u8]) -> (&[u8], Notes) {
+        match bytes.split_last() {
+            Some((byte, header)) => (header, Notes { several_times: *byte == 1 }),
+            None => (bytes, Notes::default()),
+        }
+    }
 }
 
 impl OpenFile {
@@ -83,7 +106,8 @@ impl OpenFile {
 
     /// Tells the exchange what the file looks like, if that is news.
     pub(crate) fn define(&mut self) -> Result<(), Code> {
-        let header = self.private.header(self.ncid)?;
+        let mut header = self.private.header(self.ncid)?;
+        header.push(self.notes.byte());
         if header == self.defined {
             return Ok(());
         }
@@ -120,10 +144,11 @@ impl OpenFile {
         self.define()?;
         match &mut self.side {
             Side::Writer(written) => {
+                // Not until it is read: the readers may wait for something that this program does next.
                 written.finish(self.records)?;
-                written.delivered()?;
                 written.settle()?;
                 self.kept.clear();
+                self.notes = Notes::default();
             }
             Side::Reader(wanted) => {
                 wanted.finish()?;
@@ -131,5 +156,13 @@ impl OpenFile {
             }
         }
         Ok(())
+    }
+
+    /// Whether the writers have said that this cycle is read by several calls of `dtf_transfer`.
+    pub(crate) fn is_read_several_times(&self) -> bool {
+        match &self.side {
+            Side::Reader(wanted) => Notes::split(wanted.header()).1.several_times,
+            Side::Writer(_) => false,
+        }
     }
 }

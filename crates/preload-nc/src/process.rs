@@ -146,7 +146,7 @@ pub(crate) fn leave() {
 }
 
 /// Says on standard error what the program cannot be told.
-fn tell(sentence: &str) {
+pub(crate) fn tell(sentence: &str) {
     let line = format!("sluice: {sentence}\n");
     // SAFETY: write(2) of a string; if it fails nobody listens.
     unsafe { libc::write(2, line.as_ptr().cast(), line.len()) };
