@@ -5,14 +5,16 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
+use crate::inside::Inside;
 use crate::open::OpenFile;
 
 static COUNT: AtomicUsize = AtomicUsize::new(0);
 static FILES: RwLock<BTreeMap<c_int, Arc<Mutex<OpenFile>>>> = RwLock::new(BTreeMap::new());
 
-/// A coupled file; none for all others.
+/// A coupled file; none for all others, and for calls that PnetCDF makes of itself while it serves one of ours: what it asks is
+/// about its private file.
 pub(crate) fn find(ncid: c_int) -> Option<Arc<Mutex<OpenFile>>> {
-    if COUNT.load(Ordering::Acquire) == 0 {
+    if COUNT.load(Ordering::Acquire) == 0 || Inside::is_entered() {
         return None;
     }
     FILES.read().unwrap_or_else(PoisonError::into_inner).get(&ncid).cloned()

@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use crate::codes::NC_ENOTSUPPORT;
+use crate::inside::Inside;
 use crate::next::{Next, c_name};
 
 /// A handle passed by value.
@@ -25,6 +26,7 @@ macro_rules! library {
                     address,
                 )
             };
+            let _inside = Inside::enter();
             // SAFETY: the caller's promise.
             unsafe { next($($arg),*) }
         }
