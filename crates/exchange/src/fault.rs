@@ -83,6 +83,14 @@ pub enum Fault {
         /// What more is known; begins with a separator.
         why: String,
     },
+    /// What the first rank of the group has met, which waits for all.
+    #[error("{text}")]
+    Told {
+        /// In its words.
+        text: String,
+        /// netCDF's error code.
+        status: i32,
+    },
     /// A part cannot be read.
     #[error("{0}")]
     Refused(Refusal),
@@ -164,6 +172,7 @@ impl Fault {
             | Self::Late { .. }
             | Self::Broken { .. } => NC_EFILE,
             Self::Gone { .. } => NC_EREAD,
+            Self::Told { status, .. } => *status,
             Self::Refused(refusal) => refusal.status,
             Self::Request { source, .. } => source.status(),
             Self::Memory { .. } => NC_EINVAL,

@@ -20,11 +20,20 @@
 //! Every wait ends: with what it was for, with a [`Fault`] as soon as somebody that it depends on is gone, or with one after
 //! [`Plan::patience`].
 
+mod carry;
 mod exchange;
 mod fault;
-#[expect(dead_code, reason = "what meets others by it comes next")]
+mod hub;
+mod lane;
+mod link;
+mod meeting;
+mod memory;
+
 mod plan;
+mod tally;
+mod thread;
 mod wanted;
+mod wire;
 mod written;
 
 pub use coupling::{Configuration, Mode, Rule};
@@ -34,5 +43,6 @@ pub use hyperslab::{Memory, Slab};
 pub use matching::{Length, Role, Variable, VariableSpec};
 pub use nctypes::{Format, Type};
 pub use plan::Plan;
+pub use tally::{Flowing, Tally};
 pub use wanted::{Ranged, Token, Wanted};
 pub use written::Written;
