@@ -7,8 +7,11 @@
   s3d W+R      the pattern of S3D-IO in Fortran, with blocking and nonblocking calls
   dtf W+R      the same with calls of DTF, linked with libdtf.so; and with the configuration given by dtf_init alone
   late W+R     the reader starts first, and asks whether the file exists before it does
+  many W+R     a file of 900 variables
+  loop W+R     two programs that read what the other one has written, ten times
   handed       mode "file": the reader waits until the writer has closed it
-  faults       what is wrong is said, in bounded time: nobody writes, the writer ends early, a call that cannot be
+  faults       what is wrong is said, in bounded time: nobody writes, a component that does not exist
+  sentences    likewise: a writer that ends early or gives up, a variable that nobody writes
 
 Debian's PnetCDF is Open MPI's. One that is built for MPICH is found by $PNETCDF_MPICH, the prefix that it is installed in; then
 programs on both are coupled with each other, too. What is not installed is skipped with a message.
@@ -294,6 +297,38 @@ def check_handed(scene, flavour, other, ranks):
     check_everything(scene, flavour, other, ranks, mode="file", late=True)
 
 
+def check_many(scene, flavour, other, ranks):
+    programs = [one.program("many.c") for one in (flavour, other)]
+    writer = lambda file, told: [programs[0], "write", file, told]  # noqa: E731
+    reader = lambda file, told: [programs[1], "read", file, told]  # noqa: E731
+    by_file(scene, flavour, other, ranks, writer, reader)
+    coupled(scene, flavour, other, ranks, writer, reader)
+
+
+LOOP = """components = ["model", "assimilation"]
+
+[[file]]
+name = "forecast.nc"
+mode = "transfer"
+writers = ["model"]
+readers = ["assimilation"]
+
+[[file]]
+name = "analysis.nc"
+mode = "transfer"
+between = ["assimilation", "model"]
+"""
+
+
+def check_loop(scene, flavour, other, ranks):
+    configuration = scene.configuration(LOOP, "couple.toml")
+    sides = []
+    for component, one, number in (("model", flavour, ranks[0]), ("assimilation", other, ranks[1])):
+        program = [one.program("loop.c"), component, scene.place(component), "10"]
+        sides.append((one, number, program, scene.environment(component, configuration)))
+    scene.together(*sides)
+
+
 def check_faults(scene, flavour, other, _ranks):
     program = flavour.program("everything.c")
     file = scene.place("exchange") / "coupled.nc"
@@ -305,6 +340,38 @@ def check_faults(scene, flavour, other, _ranks):
     # The other side's role.
     variables = scene.environment("plot", configuration)
     expect_failure(scene, flavour, [program, "write", file, scene.place("told")], variables, "stranger", r"plot.*wrt, rdr")
+
+
+# What the writer does → what the reader must tell, in its lines' order.
+SENTENCES = {
+    "partial": [r"open: 0", r"a: 0", r"more than there is: -57", r"no such variable: -49",
+                r"b: -205: rank 0 of rdr cannot read `b` of `.*coupled\.nc`: wrt did not write \[0:1000\]", r"close: "],
+    "die": [r"open: -20[45]: rdr, rank 0: file `.*coupled\.nc`: .*wrt"],
+    "abort": [r"open: -20[45]: rdr, rank 0: file `.*coupled\.nc`: .*wrt"],
+}
+
+
+def check_sentences(scene, flavour, other, ranks):
+    writer, reader = flavour.program("faults.c"), other.program("faults.c")
+    for fault, sentences in SENTENCES.items():
+        part = Scene(scene.directory, scene.release, fault)
+        configuration = part.configuration(DTF_GRAMMAR.format(mode="transfer"))
+        told, file = part.place("reader"), part.place("exchange") / "coupled.nc"
+        jobs = []
+        try:
+            for component, one, number, program in (("wrt", flavour, ranks[0], [writer, fault, file, part.place("writer")]),
+                                                    ("rdr", other, ranks[1], [reader, "read", file, told])):
+                variables = part.environment(component, configuration) | {"SLUICE_COUPLE_WAIT": 5 * WAIT_SECONDS}
+                jobs.append(one.start(number, program, part.directory, part.directory / f"{component}.log", variables))
+            for job in reversed(jobs):
+                job.wait(FAULT_SECONDS_MAX)
+        finally:
+            for job in jobs:
+                job.end()
+        lines = (told / "told.0").read_text().splitlines()
+        if len(lines) != len(sentences) or not all(map(re.match, sentences, lines)):
+            said = "\n".join(job.said() for job in jobs)
+            raise Failed(f"{fault}: the reader has told\n" + "\n".join(lines) + "\n" + said)
 
 
 def expect_failure(scene, flavour, program, variables, name, words):
@@ -325,11 +392,14 @@ CHECKS = {
     "s3d": (check_s3d, [(1, 1), (2, 2), (4, 4)]),
     "dtf": (check_dtf, [(2, 2)]),
     "late": (lambda *arguments: check_s3d(*arguments, late=True), [(1, 2)]),
+    "many": (check_many, [(2, 2)]),
+    "loop": (check_loop, [(1, 1), (2, 2)]),
     "handed": (check_handed, [(2, 2)]),
     "faults": (check_faults, [(1, 1)]),
+    "sentences": (check_sentences, [(1, 1), (2, 1)]),
 }
 # What is done with two MPI libraries, one on each side.
-MIXED = {"every", "s3d"}
+MIXED = {"every", "s3d", "loop"}
 
 
 def perform(name, function, scratch, release, flavours, ranks):
