@@ -7,6 +7,8 @@
   s3d W+R      the pattern of S3D-IO in Fortran, with blocking and nonblocking calls
   dtf W+R      the same with calls of DTF, linked with libdtf.so; and with the configuration given by dtf_init alone
   late W+R     the reader starts first, and asks whether the file exists before it does
+  cxx W+R      PnetCDF's interface for C++
+  nf90 W+R     its interface for Fortran 90, with records; and with one cycle of DTF for each
   many W+R     a file of 900 variables
   loop W+R     two programs that read what the other one has written, ten times
   handed       mode "file": the reader waits until the writer has closed it
@@ -97,6 +99,11 @@ class Flavour:
         if target.exists():
             return target
         is_fortran = source.endswith(".f90")
+        if source.endswith(".cpp"):
+            compiler = shutil.which(pathlib.Path(self.library.compilers["c"][0]).name.replace("mpicc", "mpicxx"))
+            if not compiler:
+                raise Missing("no C++ compiler for it")
+            self.library.compilers["cxx"] = [compiler]
         words, link = list(flags), ["-lpnetcdf"]
         if self.prefix:
             link = [f"-L{self.prefix}/lib", "-lpnetcdf", f"-Wl,-rpath,{self.prefix}/lib"]
@@ -109,7 +116,7 @@ class Flavour:
         dtf = places.target_directory() / "release"
         if "-DWITH_DTF" in flags:
             link = [f"-L{dtf}", "-ldtf", f"-Wl,-rpath,{dtf}", *link]
-        language = "mpifh" if is_fortran else "c"
+        language = "mpifh" if is_fortran else "cxx" if source.endswith(".cpp") else "c"
         self.library.link = before | {language: link}
         try:
             self.library.compile(language, PROGRAMS / source, target, words)
@@ -305,6 +312,28 @@ def check_many(scene, flavour, other, ranks):
     coupled(scene, flavour, other, ranks, writer, reader)
 
 
+def check_cxx(scene, flavour, other, ranks):
+    if flavour.prefix:
+        raise Missing("this PnetCDF was built without C++")
+    program = flavour.program("cxx.cpp")
+    writer = lambda file, told: [program, "write", file, told]  # noqa: E731
+    reader = lambda file, told: [program, "read", file, told]  # noqa: E731
+    by_file(scene, flavour, other, ranks, writer, reader)
+    coupled(scene, flavour, other, ranks, writer, reader)
+
+
+def check_nf90(scene, flavour, other, ranks):
+    def sides(program):
+        return [lambda file, told, verb=verb: [program, verb, file, told] for verb in ("write", "read")]
+
+    plain, cycles = sides(flavour.program("nf90.f90")), Scene(scene.directory, scene.release, "cycles")
+    by_file(scene, flavour, other, ranks, *plain)
+    coupled(scene, flavour, other, ranks, *plain)
+    by_file(cycles, flavour, other, ranks, *plain)
+    with_dtf = sides(flavour.program("nf90.f90", "-DWITH_DTF", name="nf90-dtf"))
+    coupled(cycles, flavour, other, ranks, *with_dtf, variables={"S3D_DTF": cycles.directory / "couple.ini"})
+
+
 LOOP = """components = ["model", "assimilation"]
 
 [[file]]
@@ -392,6 +421,8 @@ CHECKS = {
     "s3d": (check_s3d, [(1, 1), (2, 2), (4, 4)]),
     "dtf": (check_dtf, [(2, 2)]),
     "late": (lambda *arguments: check_s3d(*arguments, late=True), [(1, 2)]),
+    "cxx": (check_cxx, [(2, 2)]),
+    "nf90": (check_nf90, [(2, 3)]),
     "many": (check_many, [(2, 2)]),
     "loop": (check_loop, [(1, 1), (2, 2)]),
     "handed": (check_handed, [(2, 2)]),

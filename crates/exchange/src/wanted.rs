@@ -84,6 +84,14 @@ impl Wanted {
         self.post.records
     }
 
+    /// Waits for the cycle that is read next, after [`finish`](Self::finish): header, variables and records are its own from then on.
+    ///
+    /// # Errors
+    /// The writers are too late or gone.
+    pub fn await_cycle(&mut self) -> Result<(), Fault> {
+        self.begin()
+    }
+
     /// Begins a cycle, if that was not done. The first one's header is there; later ones' is waited for.
     fn begin(&mut self) -> Result<(), Fault> {
         if self.begun {

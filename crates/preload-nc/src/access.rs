@@ -99,6 +99,7 @@ pub(crate) unsafe fn blocking(file: &Shared, mode: Mode, access: &Access) -> c_i
     answer(|| {
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         allowed(&file, mode, access.verb)?;
+        file.await_cycle()?;
         // SAFETY: the caller's promise.
         let done =
             unsafe { resolve(&file, access).and_then(|one| carry_out(&mut file, vec![one])) };
@@ -120,6 +121,7 @@ pub(crate) unsafe fn post(
     let code = answer(|| {
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         allowed(&file, mode, access.verb)?;
+        file.await_cycle()?;
         // SAFETY: the caller's promise.
         let mut resolved = unsafe { resolve(&file, access)? };
         if resolved.is_empty() {
@@ -151,6 +153,7 @@ pub(crate) unsafe fn several(file: &Shared, mode: Mode, many: &Many) -> c_int {
     answer(|| {
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         allowed(&file, mode, many.verb)?;
+        file.await_cycle()?;
         let count = usize::try_from(many.num).map_err(|_| Code(codes::NC_EINVAL))?;
         let resolved: Result<Vec<Resolved>, Code> = (0..count)
             // SAFETY: the caller's promise: lists that are `num` long.

@@ -135,6 +135,15 @@ impl OpenFile {
         Ok(())
     }
 
+    /// A reader that has ended a cycle waits for the next one before it asks for more.
+    pub(crate) fn await_cycle(&mut self) -> Result<(), Code> {
+        if let Side::Reader(wanted) = &mut self.side {
+            wanted.await_cycle()?;
+            self.records = wanted.records();
+        }
+        Ok(())
+    }
+
     /// Ends a cycle, at `dtf_transfer`.
     pub(crate) fn transfer(&mut self) -> Result<(), Code> {
         if self.phase == Phase::Define {
@@ -152,7 +161,6 @@ impl OpenFile {
             }
             Side::Reader(wanted) => {
                 wanted.finish()?;
-                self.records = wanted.records();
             }
         }
         Ok(())
