@@ -26,6 +26,7 @@ mod fault;
 mod hub;
 mod lane;
 mod link;
+mod lobby;
 mod meeting;
 mod memory;
 
@@ -40,6 +41,7 @@ pub use coupling::{Configuration, Mode, Rule};
 pub use exchange::{Exchange, Group, Unread};
 pub use fault::Fault;
 pub use hyperslab::{Memory, Slab};
+pub use lobby::{Lobby, Traffic};
 pub use matching::{Length, Role, Variable, VariableSpec};
 pub use nctypes::{Format, Type};
 pub use plan::Plan;

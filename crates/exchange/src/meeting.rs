@@ -41,11 +41,14 @@ pub(crate) struct Meeting {
 }
 
 impl Meeting {
+    /// Its directories.
+    pub(crate) const PARTS: [&str; 4] = ["s", "f", "ended", "flow"];
+
     /// Makes what is missing.
     pub(crate) fn new(root: &Path) -> Result<Self, Fault> {
         let root = std::path::absolute(root).unwrap_or_else(|_| root.to_owned());
         let one = Self { root };
-        for part in ["s", "f", "ended", "flow"] {
+        for part in Self::PARTS {
             let path = one.root.join(part);
             // Who can connect can read memory: nobody else's business.
             let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&path);
@@ -160,6 +163,11 @@ impl Meeting {
         let how = fs::read_to_string(self.root.join("ended").join(component.to_string())).ok()?;
         // One that is empty is being written.
         (!how.is_empty()).then_some(how)
+    }
+
+    /// Says how a component has ended; what was said before about it counts.
+    pub(crate) fn end(&self, component: u16, how: &str) -> io::Result<()> {
+        self.leave(&self.ended_directory().join(component.to_string()), how.as_bytes()).map(drop)
     }
 
     pub(crate) fn ended_directory(&self) -> PathBuf {

@@ -3,4 +3,5 @@
 mod failure;
 mod flow;
 mod house;
+mod processes;
 mod random;
