@@ -228,7 +228,6 @@ def coupled(scene, flavour, other, ranks, writer, reader, mode="transfer", varia
     configuration = scene.configuration(DTF_GRAMMAR.format(mode=mode))
     file = scene.place("exchange") / "coupled.nc"
     more = variables or {}
-    before = headers()
     scene.together(
         (flavour, writers, writer(file, scene.place("exchange/writer")), scene.environment("wrt", configuration, **more)),
         (other, readers, reader(file, scene.place("exchange/reader")), scene.environment("rdr", configuration, **more)),
@@ -240,14 +239,6 @@ def coupled(scene, flavour, other, ranks, writer, reader, mode="transfer", varia
         same(scene.directory / "file" / side, scene.directory / "exchange" / side, names)
     if file.exists() != (mode == "file"):
         raise Failed(f"{file} exists" if file.exists() else f"{file} does not exist")
-    left = headers() - before
-    if left:
-        raise Failed(f"left behind: {sorted(left)}")
-
-
-def headers():
-    """The private header files that there are."""
-    return {path.name for path in pathlib.Path("/dev/shm").glob("sluice-nc.*")}
 
 
 def everything(flavour, verb):

@@ -56,7 +56,7 @@ pub(crate) unsafe fn create(
             // SAFETY: the caller's promise: a place that holds the number when the call has succeeded.
             return unsafe { handed::opened(side, ranks, ncid, pass) };
         }
-        let private = Private::new();
+        let private = Private::new()?;
         let mut number = -1;
         // SAFETY: a communicator of this process alone, a name, and room for a number.
         check(unsafe {

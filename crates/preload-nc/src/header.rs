@@ -1,12 +1,13 @@
 //! Private header files: what PnetCDF has open in place of a coupled file.
 //!
-//! Each rank has its own, so that PnetCDF talks to no other rank for it. Only definitions and attributes are in it.
+//! Each rank has its own, so that PnetCDF talks to no other rank for it. Only definitions and attributes are in it. It is in memory
+//! and in no directory, so that nothing stays of a program that is killed.
 
 use std::ffi::{CString, c_int};
 use std::fs::File;
-use std::io::Read;
+use std::os::fd::FromRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use exchange::{Fault, Format};
 
@@ -14,24 +15,29 @@ use crate::definition::check;
 use crate::failure::Code;
 use crate::library;
 
-/// A private file; removed when this is dropped.
+/// A private file, which is gone when this is dropped or the process ends.
 #[derive(Debug)]
 pub(crate) struct Private {
     path: PathBuf,
+    file: File,
 }
 
 impl Private {
-    /// A name for a file that does not exist.
-    pub(crate) fn new() -> Private {
-        static NUMBER: AtomicU64 = AtomicU64::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("sluice-nc.{}.{number}", std::process::id());
-        Private { path: directory().join(name) }
+    /// An empty file in memory, which is in no directory.
+    pub(crate) fn new() -> Result<Private, Fault> {
+        // SAFETY: memfd_create(2) with a name that only /proc shows.
+        let number = unsafe { libc::memfd_create(c"sluice-header".as_ptr(), libc::MFD_CLOEXEC) };
+        if number < 0 {
+            return Err(unusable(Path::new("memfd"), std::io::Error::last_os_error()));
+        }
+        // SAFETY: a descriptor of our own.
+        let file = unsafe { File::from_raw_fd(number) };
+        Ok(Private { path: format!("/proc/self/fd/{number}").into(), file })
     }
 
     /// A copy of a header, in which so many records are noted.
     pub(crate) fn holding(header: &[u8], format: Format, records: u64) -> Result<Private, Fault> {
-        let private = Private::new();
+        let private = Private::new()?;
         let mut bytes = header.to_vec();
         // Behind the magic number stands the number of records (NetCDF Classic Format Specification; CDF-5 has 64 bits).
         match format {
@@ -47,11 +53,8 @@ impl Private {
                 }
             }
         }
-        std::fs::write(&private.path, bytes).map_err(|source| Fault::Directory {
-            what: "a private header file",
-            path: private.path.clone(),
-            source,
-        })?;
+        let written = private.file.write_all_at(&bytes, 0);
+        written.map_err(|source| unusable(&private.path, source))?;
         Ok(private)
     }
 
@@ -65,27 +68,13 @@ impl Private {
         let mut size = 0;
         // SAFETY: an open file and a number to fill.
         check(unsafe { library::inq_header_size(ncid, &mut size) })?;
-        let mut header = Vec::new();
-        let read = File::open(&self.path)
-            .and_then(|file| file.take(size.cast_unsigned()).read_to_end(&mut header));
-        read.map_err(|source| Fault::Directory {
-            what: "a private header file",
-            path: self.path.clone(),
-            source,
-        })?;
+        let mut header = vec![0; usize::try_from(size).unwrap_or(0)];
+        let read = self.file.read_exact_at(&mut header, 0);
+        read.map_err(|source| unusable(&self.path, source))?;
         Ok(header)
     }
 }
 
-impl Drop for Private {
-    fn drop(&mut self) {
-        // Nothing can be done about a file that stays.
-        let _ = std::fs::remove_file(&self.path);
-    }
-}
-
-/// Memory, where there is some.
-fn directory() -> PathBuf {
-    let memory = Path::new("/dev/shm");
-    if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() }
+fn unusable(path: &Path, source: std::io::Error) -> Fault {
+    Fault::Directory { what: "a private header file", path: path.to_owned(), source }
 }
