@@ -165,6 +165,8 @@ pub(crate) struct Run {
     pub(crate) layout: Vec<OsString>,
     #[command(flatten)]
     pub(crate) log: log::Through,
+    #[command(flatten)]
+    pub(crate) couple: couple::Part,
     /// Reach buckets (s3://, gs://, az://) whatever the arguments say: PROGRAM makes up their addresses itself. Needed
     /// only where neither an argument nor a mapped prefix names one
     #[arg(long)]

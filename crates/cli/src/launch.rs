@@ -13,6 +13,7 @@ pub(crate) mod mpi;
 mod parent;
 pub(crate) mod program;
 
+use std::ffi::OsStr;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -52,6 +53,10 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
     if let Some(log) = &log {
         log.tell(&mut command);
     }
+    let part = crate::couple::part::join(&args.couple)?;
+    if let Some(part) = &part {
+        part.tell(&mut command);
+    }
     if let Some(for_mpi) = library::for_mpi(&library).filter(|_| mpi::is_mpi_program(&path)) {
         // The flag, else what is set already, else the configuration.
         let is_set = std::env::var_os(SIEVE_VARIABLE).is_some();
@@ -59,18 +64,23 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
         if let Some(method) = args.sieve.or(configured) {
             command.env(SIEVE_VARIABLE, method.as_str());
         }
-        let others = library::preload(&for_mpi, std::env::var_os("LD_PRELOAD"));
-        command.env("LD_PRELOAD", library::preload(&library, Some(others)));
+        add(&mut command, &library, &for_mpi);
+    }
+    if part.is_some() {
+        add(&mut command, &library, &library::for_coupling()?);
     }
     if crate::rank::is_program(args, in_force, &path) {
         crate::rank::prepare_program(&mut command, &library, args)?;
     }
-    if datasets.is_none() && !args.log.wait {
+    if datasets.is_none() && !args.log.wait && part.is_none() {
         let error = command.exec();
         say(format_args!("sluice run: {}: cannot be executed: {error}.", path.display()));
         return Ok(ExitCode::from(126));
     }
-    parent::run(&mut command, &path, |signals| {
+    parent::run(&mut command, &path, |signals, how| {
+        if let Some(part) = part {
+            part.end(how);
+        }
         let is_equal = datasets.is_none_or(Datasets::finish);
         signals.restore();
         let drained = match log.filter(|_| args.log.wait) {
@@ -82,6 +92,14 @@ pub(crate) fn run(args: &Run, in_force: &InForce) -> Result<ExitCode> {
         }
         is_equal && drained.is_ok()
     })
+}
+
+/// Preloads another library, behind the first.
+fn add(command: &mut Command, library: &Path, other: &Path) {
+    let set = command.get_envs().find(|(name, _)| *name == "LD_PRELOAD");
+    let existing = set.and_then(|(_, value)| value.map(OsStr::to_owned));
+    let others = library::preload(other, existing);
+    command.env("LD_PRELOAD", library::preload(library, Some(others)));
 }
 
 /// Tells a program's process, and those that it starts, where its files are.

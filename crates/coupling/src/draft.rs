@@ -5,16 +5,28 @@ use std::collections::BTreeMap;
 use matching::{Distribution, FullQueue};
 
 use crate::diagnostic::{At, Found, Spot, did_you_mean};
-use crate::{Configuration, Diagnostics, Mode, NamePattern, Parties, Rule};
+use crate::{Configuration, Diagnostics, Mode, NamePattern, Parties, Program, Rule};
 
 /// A configuration as it was written, in any grammar.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) components: Vec<Spot<String>>,
+    /// These are components, too.
+    pub(crate) programs: Vec<ProgramDraft>,
     /// What rules have where they do not say it themselves.
     pub(crate) defaults: Settings,
     /// The first that matches counts.
     pub(crate) rules: Vec<RuleDraft>,
+}
+
+/// How a component is started, as it was written.
+#[derive(Debug, Default)]
+pub(crate) struct ProgramDraft {
+    pub(crate) at: At,
+    pub(crate) name: Option<Spot<String>>,
+    pub(crate) command: Option<Spot<Vec<String>>>,
+    pub(crate) directory: Option<String>,
+    pub(crate) environment: Vec<(String, String)>,
 }
 
 /// How requests are matched.
@@ -80,6 +92,10 @@ impl Draft {
                 names.push(value.clone());
             }
         }
+        let mut programs: Vec<Program> = Vec::new();
+        for program in self.programs {
+            programs.extend(program.finish(&mut names, &programs, &mut found));
+        }
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         let mut rules = Vec::new();
         for rule in self.rules {
@@ -101,11 +117,47 @@ impl Draft {
         }
         if found.errors.is_empty() {
             let warnings = found.warnings;
-            return Ok(Configuration { components: names, rules, warnings });
+            return Ok(Configuration { components: names, rules, programs, warnings });
         }
         let mut list = found.errors;
         list.sort_by_key(|one| (one.line, one.column));
         Err(Diagnostics { file: file.to_owned(), list })
+    }
+}
+
+impl ProgramDraft {
+    /// Adds the name to those of the components, if it is not among them.
+    fn finish(
+        self,
+        names: &mut Vec<String>,
+        others: &[Program],
+        found: &mut Found,
+    ) -> Option<Program> {
+        let Some(Spot { value: component, at }) = self.name.filter(|one| !one.value.is_empty())
+        else {
+            found.error(self.at, "a component needs a name: `name`", None);
+            return None;
+        };
+        if others.iter().any(|one| one.component == component) {
+            found.error(at, format!("component `{component}` is listed twice"), None);
+            return None;
+        }
+        if !names.contains(&component) {
+            names.push(component.clone());
+        }
+        let command = self.command?;
+        if command.value.first().is_none_or(String::is_empty) {
+            let help = "write the program and its arguments, or leave the key out".to_owned();
+            found.error(command.at, "a command without a program", Some(help));
+            return None;
+        }
+        let wrong = |name: &str| name.is_empty() || name.contains(['=', '\0']);
+        if let Some((name, _)) = self.environment.iter().find(|(name, _)| wrong(name)) {
+            found.error(self.at, format!("`{name}` is no name of a variable"), None);
+            return None;
+        }
+        let (directory, environment, line) = (self.directory, self.environment, self.at.line);
+        Some(Program { component, command: command.value, directory, environment, line })
     }
 }
 

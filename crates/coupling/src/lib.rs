@@ -30,8 +30,25 @@ pub struct Configuration {
     pub components: Vec<String>,
     /// The files; where several rules match a name, the first counts.
     pub rules: Vec<Rule>,
+    /// How components are started, where it is said.
+    pub programs: Vec<Program>,
     /// What is strange, but no error.
     pub warnings: Vec<Diagnostic>,
+}
+
+/// How a component is started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    /// The component's name.
+    pub component: String,
+    /// The command line; at least its first word.
+    pub command: Vec<String>,
+    /// Where it is started, from the configuration's own directory on; none: where the launcher is.
+    pub directory: Option<String>,
+    /// Variables that are set for it.
+    pub environment: Vec<(String, String)>,
+    /// Where this stands, from 1.
+    pub line: usize,
 }
 
 /// How files of some names are exchanged.

@@ -2,12 +2,12 @@
 
 /// A name, or a part of one; `%` stands for anything that is left out.
 ///
-/// The pieces between the `%` must stand in a name in this order, wherever. Without `%`, either of both may be a part of the
-/// other, so that `./restart.nc` and `restart.nc` are one file.
+/// The pieces between the `%` must stand in a name in this order, wherever. Without `%` a name has the pattern in it, or is the
+/// last components of it, so that `./restart.nc` and `restart.nc` are one file.
 ///
 /// # Source
 /// maneka07/DTF, doc/README.config and the function `match_str`. There a pattern that begins with `%` matches nothing, by
-/// mistake; here it matches what it says.
+/// mistake; here it matches what it says. There any part of a pattern matches, such as `a.nc` of `data.nc`; here, whole components do.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NamePattern(String);
 
@@ -31,7 +31,8 @@ impl NamePattern {
             return false;
         }
         if !self.0.contains('%') {
-            return name.contains(&self.0) || self.0.contains(name);
+            let before = self.0.strip_suffix(name);
+            return name.contains(&self.0) || before.is_some_and(|before| before.ends_with('/'));
         }
         let mut rest = name;
         self.0.split('%').all(|piece| match rest.find(piece) {
@@ -63,12 +64,13 @@ mod tests {
     }
 
     #[test]
-    fn without_a_sign_one_is_part_of_the_other() {
+    fn without_a_sign_a_name_has_the_pattern_in_it_or_ends_it() {
         assert!(matches("restart.nc", "./restart.nc"));
         assert!(matches("./restart.nc", "restart.nc"));
         assert!(matches("mean", "out/mean.nc"));
         assert!(!matches("mean", "median.nc"));
         assert!(!matches("mean", ""));
+        assert!(!matches("data.nc", "a.nc"));
     }
 
     #[test]

@@ -14,6 +14,12 @@
 //! replay = true
 //! queue = 2                             # cycles that the writers may be ahead
 //! queue_full = "block"                  # or "discard"
+//!
+//! [[component]]                         # how it is started; whoever is not in `components` is added to them
+//! name = "model"
+//! command = ["mpiexec", "-n", "4", "./model"]
+//! directory = "run"
+//! environment = { OMP_NUM_THREADS = "2" }
 //! ```
 
 use std::path::Path;
@@ -23,7 +29,7 @@ use address::config::table::{Entry, Table, with_root};
 use matching::FullQueue;
 
 use crate::diagnostic::{At, Found, Spot};
-use crate::draft::{Draft, RuleDraft, Settings, Share, Words};
+use crate::draft::{Draft, ProgramDraft, RuleDraft, Settings, Share, Words};
 use crate::{Configuration, Diagnostic, Diagnostics, Mode};
 
 const WORDS: Words = Words {
@@ -62,12 +68,43 @@ fn diagnostic(error: AddressError) -> Diagnostic {
 }
 
 fn draft(root: &Table<'_>) -> Draft {
-    root.only(&["components", "distribution", "block", "matchers", "buffer", "file"]);
+    root.only(&["components", "component", "distribution", "block", "matchers", "buffer", "file"]);
+    let programs = root.get("component");
+    let programs = programs.and_then(|entry| entry.tables("a list of tables: [[component]]"));
     let rules = root.get("file").and_then(|entry| entry.tables("a list of tables: [[file]]"));
     Draft {
         components: texts(root, "components", "a list of names"),
+        programs: programs.unwrap_or_default().iter().map(program).collect(),
         defaults: settings(root),
         rules: rules.unwrap_or_default().iter().map(rule).collect(),
+    }
+}
+
+fn program(table: &Table<'_>) -> ProgramDraft {
+    table.only(&["name", "command", "directory", "environment"]);
+    let text = |entry: Entry<'_>| {
+        let value = entry.text("a text")?.to_owned();
+        Some(Spot { value, at: at(&entry) })
+    };
+    let command = |entry: Entry<'_>| {
+        let words = entry.texts("a list of texts: the program and its arguments")?;
+        let value = words.into_iter().map(str::to_owned).collect();
+        Some(Spot { value, at: at(&entry) })
+    };
+    let variables = table.table("environment");
+    let variable = |entry: Entry<'_>| {
+        let value = entry.text("a text")?.to_owned();
+        Some((entry.key.to_owned(), value))
+    };
+    let (line, column) = table.position();
+    ProgramDraft {
+        at: At { line, column },
+        name: table.get("name").and_then(text),
+        command: table.get("command").and_then(command),
+        directory: table.get("directory").and_then(text).map(|spot| spot.value),
+        environment: variables
+            .map(|variables| variables.entries().filter_map(variable).collect())
+            .unwrap_or_default(),
     }
 }
 

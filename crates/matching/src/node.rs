@@ -293,20 +293,29 @@ impl Context<'_> {
 
     /// What is wrong with a request, if anything is.
     fn check(&self, definition: &Definition, request: &Request) -> Result<(), RequestError> {
-        let file = || self.spec.name.clone();
-        let number = request.variable.0;
-        let spec = definition.variables.get(number as usize);
-        let spec = spec.ok_or_else(|| RequestError::NoVariable { file: file(), number })?;
-        let (variable, slab) = (spec.name.clone(), request.slab.clone());
+        request.check(&self.spec.name, &definition.variables)
+    }
+}
+
+impl Request {
+    /// What is wrong with it, if anything is, in a file of these variables.
+    ///
+    /// # Errors
+    /// What netCDF would refuse.
+    pub fn check(&self, file: &str, variables: &[VariableSpec]) -> Result<(), RequestError> {
+        let (name, number) = (|| file.to_owned(), self.variable.0);
+        let spec = variables.get(number as usize);
+        let spec = spec.ok_or_else(|| RequestError::NoVariable { file: name(), number })?;
+        let (variable, slab) = (spec.name.clone(), self.slab.clone());
         if !spec.holds(&slab) {
-            return Err(RequestError::Outside { file: file(), variable, slab });
+            return Err(RequestError::Outside { file: name(), variable, slab });
         }
-        if (spec.type_ == Type::Char) != (request.type_ == Type::Char) {
-            let (stored, memory) = (spec.type_, request.type_);
-            return Err(RequestError::Text { file: file(), variable, stored, memory });
+        if (spec.type_ == Type::Char) != (self.type_ == Type::Char) {
+            let (stored, memory) = (spec.type_, self.type_);
+            return Err(RequestError::Text { file: name(), variable, stored, memory });
         }
-        if Copies::gather(&slab, (&slab, &request.memory)).is_none() {
-            return Err(RequestError::Unmapped { file: file(), variable, slab });
+        if Copies::gather(&slab, (&slab, &self.memory)).is_none() {
+            return Err(RequestError::Unmapped { file: name(), variable, slab });
         }
         Ok(())
     }
@@ -424,7 +433,8 @@ impl Node {
         self.with_matcher(file, Matcher::opened)
     }
 
-    /// The same for the reader: wishes are fulfilled before the cycle is finished, as soon as the writers have finished theirs.
+    /// The same for the reader: wishes are fulfilled before the cycle is finished, as soon as the writers have finished theirs. Such a
+    /// cycle is never replayed.
     ///
     /// # Errors
     /// This rank is not reading the file.
@@ -505,6 +515,31 @@ impl Node {
         let found = self
             .with_reader(file, |reader, context| Ok(reader.arrived(context, cycle, wish, part)));
         found.ok().flatten()
+    }
+
+    /// Where values belong that are still on their way, as [`arrived`](Self::arrived) says when all of them are there. A driver that
+    /// puts them there piece by piece asks before each: none as soon as nobody waits for them any more.
+    pub fn destination(
+        &mut self,
+        file: File,
+        cycle: Cycle,
+        wish: u32,
+        part: &Slab,
+    ) -> Option<Arrival> {
+        let found = self.with_reader(file, |reader, context| {
+            Ok(reader.destination(context, cycle, wish, part))
+        });
+        found.ok().flatten()
+    }
+
+    /// Whether nothing is under way: all that was written is released, all that was wished is there or refused, and no other
+    /// rank needs this one as a matcher.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.actions.is_empty()
+            && self.writers.values().all(Writer::is_idle)
+            && self.readers.values().all(Reader::is_idle)
+            && self.matchers.values().all(Matcher::is_idle)
     }
 
     /// A rank has ended, or cannot be reached. What only it could have done fails, and nobody waits for it.

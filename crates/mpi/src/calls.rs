@@ -64,6 +64,7 @@ calls! {
         type_size: c"PMPI_Type_size_x"(Word, *mut i64);
         type_extent: c"PMPI_Type_get_extent"(Word, *mut i64, *mut i64);
         type_free: c"PMPI_Type_free"(Words);
+        type_name: c"PMPI_Type_get_name"(Word, *mut c_char, *mut c_int);
         type_envelope: c"PMPI_Type_get_envelope"(Word, *mut c_int, *mut c_int, *mut c_int, *mut c_int);
         type_contents: c"PMPI_Type_get_contents"(
             Word, c_int, c_int, c_int, *mut c_int, *mut i64, Words

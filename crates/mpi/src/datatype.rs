@@ -1,6 +1,6 @@
 //! Asking the library how a datatype was made.
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
 use crate::abi::Combiner;
 use crate::calls::check;
@@ -81,6 +81,74 @@ impl Mpi {
             (self.calls.type_extent)(datatype.word(), &mut lower_bound, &mut extent)
         })?;
         Ok((lower_bound, extent))
+    }
+
+    /// The name of a datatype: of a predefined one, that of its constant (MPI-4.1 §7.8).
+    ///
+    /// # Errors
+    ///
+    /// [`MpiError::Failed`].
+    pub fn type_name(&self, datatype: Datatype) -> Result<String, MpiError> {
+        /// Longer than MPI_MAX_OBJECT_NAME of all interfaces.
+        const NAME_BYTES_MAX: usize = 1024;
+        let mut name = vec![0u8; NAME_BYTES_MAX];
+        let mut length = 0;
+        // SAFETY: a handle of this library, room for the longest name, and an integer to fill.
+        check!("MPI_Type_get_name", unsafe {
+            (self.calls.type_name)(datatype.word(), name.as_mut_ptr().cast(), &mut length)
+        })?;
+        name.truncate(usize::try_from(length).unwrap_or(0).min(NAME_BYTES_MAX));
+        Ok(String::from_utf8_lossy(&name).into_owned())
+    }
+
+    /// The name of the one predefined type that a datatype is made of; none if it is made of several.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Mpi::layout`].
+    pub fn element_name(&self, datatype: Datatype) -> Result<Option<String>, MpiError> {
+        self.element_at(datatype, 0)
+    }
+
+    fn element_at(&self, datatype: Datatype, level: usize) -> Result<Option<String>, MpiError> {
+        if level == LEVELS_MAX {
+            return Err(MpiError::TooDeep { limit: LEVELS_MAX });
+        }
+        let (combiner, sizes) = self.envelope(datatype)?;
+        let combiner =
+            combiner.ok_or(MpiError::UnknownCombiner { combiner: sizes.combiner_number })?;
+        if is_predefined(combiner) {
+            return self.type_name(datatype).map(Some);
+        }
+        let arguments = self.contents(datatype, &sizes)?;
+        let names: Result<Vec<_>, MpiError> =
+            arguments.datatypes.iter().map(|&inner| self.element_at(inner, level + 1)).collect();
+        for &inner in &arguments.datatypes {
+            self.release(inner);
+        }
+        let mut names = names?.into_iter();
+        let first = names.next().flatten();
+        let all_same = names.all(|name| name == first);
+        Ok(first.filter(|_| all_same))
+    }
+
+    /// A datatype in an array of a program's.
+    ///
+    /// # Safety
+    ///
+    /// An array of MPI_Datatype of this library that is longer than `at`.
+    #[must_use]
+    pub unsafe fn datatype_at(&self, array: *const c_void, at: usize) -> Datatype {
+        let bytes = self.constants.handle_bytes;
+        // SAFETY: the caller's promise; handles stand `bytes` apart.
+        unsafe {
+            let place = array.byte_add(at * bytes);
+            self.datatype(if bytes == 8 {
+                place.cast::<usize>().read_unaligned()
+            } else {
+                place.cast::<u32>().read_unaligned() as usize
+            })
+        }
     }
 
     /// Which bytes an instance of a datatype consists of.

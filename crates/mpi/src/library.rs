@@ -41,6 +41,18 @@ impl Library {
         found.next()
     }
 
+    /// Where an object defines a symbol that is visible only to whoever loaded it; the object that holds the address
+    /// `but` is not meant.
+    #[must_use]
+    pub fn hidden(symbol: &CStr, but: *const c_void) -> Option<NonNull<c_void>> {
+        let own = NonNull::new(but.cast_mut()).and_then(Self::containing);
+        let own = own.map(|library| library.handle);
+        loaded_objects().into_iter().filter_map(|path| Self::reopen(&path)).find_map(|object| {
+            let address = object.symbol(symbol)?;
+            (Self::containing(address)?.handle != own?).then_some(address)
+        })
+    }
+
     /// Loads an MPI library into a process that has none, visible to all: what the library loads in its
     /// turn (Open MPI's components) refers to its symbols.
     ///

@@ -4,14 +4,58 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
-/// Programs that exchange data instead of files: configurations, simulations, who sends what to whom
-///
-/// Programs cannot be coupled yet: what there is are the engine that will match their requests, and these commands to look at it.
+/// Programs that exchange data instead of files: run them, check configurations, simulate, say who sends what to whom
 #[derive(Debug, Subcommand)]
 pub(crate) enum Couple {
+    Run(RunAll),
     Check(Check),
     Simulate(Box<Simulate>),
     Explain(Explain),
+}
+
+/// Start all components of a configuration, and show what flows between them
+///
+/// Each `[[component]]` of the configuration says its command. What they print goes where sluice's own output goes; nothing is read from
+/// the terminal. When one fails, the others are given time to notice, and are then ended.
+#[derive(Debug, Args)]
+#[command(after_long_help = "\
+Examples:
+  sluice couple run couple.toml
+  sluice couple run couple.toml --json --quiet > flow.json
+
+A component in the configuration:
+  [[component]]
+  name = \"model\"
+  command = [\"mpiexec\", \"-n\", \"4\", \"./model\", \"input.nml\"]
+  directory = \"run\"                      # from the configuration's directory on
+  environment = { OMP_NUM_THREADS = \"2\" }
+
+Exit status:
+  0, or that of the first component that failed (128 and its number for a signal), or
+  125  sluice itself failed
+")]
+pub(crate) struct RunAll {
+    /// The configuration, in Sluice's grammar
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) file: PathBuf,
+    /// Where ranks find each other: a directory that all nodes see; default is one of its own on this node
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) meet: Option<PathBuf>,
+    /// How long a component waits for another before its call fails
+    #[arg(long, value_name = "SECONDS", default_value = "300", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) wait: u32,
+    /// How long the others may go on when one has failed, until they are ended
+    #[arg(long, value_name = "SECONDS", default_value = "5")]
+    pub(crate) grace: u32,
+    /// Without the library that stands before PnetCDF: the components take part by themselves
+    #[arg(long, hide_short_help = true)]
+    pub(crate) no_preload: bool,
+    /// Do not show what flows
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// At the end, one JSON object on standard output
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Say what is wrong with configurations, or what they mean
@@ -139,4 +183,20 @@ fn cube(text: &str) -> Result<[u64; 3], String> {
     let cube: [u64; 3] = numbers.try_into().map_err(|_| expected())?;
     let fits = cube.iter().all(|number| (1..=1 << 20).contains(number));
     fits.then_some(cube).ok_or_else(expected)
+}
+
+/// PROGRAM as one component of several that are started each for itself.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Coupling")]
+pub(crate) struct Part {
+    /// PROGRAM, or what it starts, exchanges files as FILE says
+    #[arg(long, value_name = "FILE", requires = "couple_as", value_hint = ValueHint::FilePath)]
+    pub(crate) couple: Option<PathBuf>,
+    /// Which component of it PROGRAM is
+    #[arg(long = "as", value_name = "NAME", requires = "couple")]
+    pub(crate) couple_as: Option<String>,
+    /// Where ranks find each other: the same directory for all components, which all nodes see; default is one of this user on
+    /// this node, for each configuration
+    #[arg(long, value_name = "DIR", requires = "couple", value_hint = ValueHint::DirPath)]
+    pub(crate) couple_meet: Option<PathBuf>,
 }

@@ -52,6 +52,20 @@ pub(crate) fn for_mpi(library: &Path) -> Option<PathBuf> {
     check(&path).is_ok().then_some(path)
 }
 
+/// The library that stands before PnetCDF, beside the preload library, or beside this program.
+pub(crate) fn for_coupling() -> Result<PathBuf> {
+    let beside = match std::env::var_os("SLUICE_PRELOAD").filter(|value| !value.is_empty()) {
+        Some(path) => std::path::absolute(&path)?,
+        None => std::env::current_exe()?.canonicalize()?,
+    };
+    let dir = beside.parent().unwrap_or(Path::new("/"));
+    let name = "libsluice_nc.so";
+    let places = [dir.join(name), dir.parent().unwrap_or(dir).join("lib").join(name)];
+    let path = places.iter().find(|path| path.exists()).unwrap_or(&places[0]);
+    check(path).context("programs that use PnetCDF cannot be coupled without it")?;
+    Ok(path.clone())
+}
+
 /// The libraries that give an MPI program of a job with services a world of its own, beside the preload library;
 /// `large_counts`: also that for the functions which only some MPI libraries have.
 pub(crate) fn for_world(library: &Path, large_counts: bool) -> Result<Vec<PathBuf>> {

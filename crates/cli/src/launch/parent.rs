@@ -46,7 +46,7 @@ impl Signals {
 pub(crate) fn run(
     command: &mut Command,
     path: &Path,
-    left: impl FnOnce(&Signals) -> bool,
+    left: impl FnOnce(&Signals, WaitStatus) -> bool,
 ) -> Result<ExitCode> {
     // What is ignored stays so, here and in the program (nohup(1)).
     let ignored = ignored();
@@ -69,7 +69,7 @@ pub(crate) fn run(
     let process = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     let process = process.context("the program has no process")?;
     let status = follow(process, &mut signals, watched.contains(&SIGCONT))?;
-    let is_well = left(&Signals { are_default });
+    let is_well = left(&Signals { are_default }, status);
     if let Some(signal) = status.terminating_signal() {
         die_of(signal);
         return Ok(ExitCode::from(u8::try_from(128 + signal).unwrap_or(u8::MAX)));

@@ -77,8 +77,8 @@ fn a_section_of_the_common_file_says_the_same() {
 #[test]
 fn errors_have_their_places() {
     assert_eq!(
-        told("component = []\n"),
-        "1:1: unknown key `component`; did you mean `components`?"
+        told("componets = []\n"),
+        "1:1: unknown key `componets`; did you mean `components`?"
     );
     let file = "components = [\"a\", \"b\"]\n[[file]]\nname = \"x\"\n";
     let wrong = told(&format!("{file}writers = [\"a\"]\nreaders = [\"c\"]\nmode = \"file\"\n"));
@@ -103,4 +103,33 @@ fn rules_that_are_never_reached_are_warned_of() {
     let configuration = Configuration::from_toml(&text, "couple.toml").unwrap();
     let told: Vec<String> = configuration.warnings.iter().map(ToString::to_string).collect();
     assert_eq!(told, ["6:1: `x` never gets here: the rule of line 2 takes it; remove one"]);
+}
+
+#[test]
+fn components_say_how_they_are_started() {
+    let programs = r#"
+[[component]]
+name = "plot"
+command = ["python3", "plot.py"]
+directory = "plots"
+environment = { DISPLAY = ":0" }
+
+[[component]]
+name = "viewer"
+"#;
+    let configuration = Configuration::parse(&format!("{ALL}{programs}"), "couple.toml").unwrap();
+    assert_eq!(configuration.components, ["model", "assimilation", "plot", "viewer"]);
+    let [program] = configuration.programs.as_slice() else { panic!("{configuration:?}") };
+    assert_eq!((program.component.as_str(), program.line), ("plot", 29));
+    assert_eq!(program.command, ["python3", "plot.py"]);
+    assert_eq!(program.directory.as_deref(), Some("plots"));
+    assert_eq!(program.environment, [("DISPLAY".to_owned(), ":0".to_owned())]);
+    let wrong = "[[component]]\ncommand = [\"x\"]\n[[component]]\nname = \"a\"\ncommand = []\n";
+    assert_eq!(
+        told(wrong),
+        "1:1: a component needs a name: `name`\n\
+         5:11: a command without a program; write the program and its arguments, or leave the key out"
+    );
+    let twice = "[[component]]\nname = \"a\"\ncommand = [\"x\"]\n[[component]]\nname = \"a\"\n";
+    assert_eq!(told(twice), "5:8: component `a` is listed twice");
 }

@@ -37,7 +37,6 @@ pub(super) struct Context<'a, 'b> {
 
 impl Matcher {
     /// Whether nothing is under way.
-    #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         self.boards.is_empty() && self.held.is_empty() && self.votes.is_empty()
     }

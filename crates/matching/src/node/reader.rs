@@ -35,6 +35,8 @@ struct Wanted {
     sent: usize,
     opened: bool,
     finished: bool,
+    /// Wishes were sent before the cycle was finished: it cannot be replayed.
+    flushed: bool,
     failed: bool,
     /// With replay: whether it was said if the cycle is the recorded one.
     voted: bool,
@@ -46,7 +48,6 @@ struct Wanted {
 
 impl Reader {
     /// Whether nothing is under way.
-    #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_empty()
     }
@@ -107,9 +108,10 @@ impl Reader {
 
     pub(super) fn flush(&mut self, context: &mut Context<'_>) -> Result<(), RequestError> {
         let (cycle, wanted) = self.current(context)?;
-        if !context.spec.replay {
-            wanted.send(context, cycle)?;
-        }
+        wanted.flushed = true;
+        wanted.send(context, cycle)?;
+        // Who waits for some of a cycle cannot know yet whether it is the recorded one.
+        self.vote(context);
         Ok(())
     }
 
@@ -119,7 +121,7 @@ impl Reader {
             return Err(context.order("it is finished before it was defined"));
         }
         wanted.finished = true;
-        if context.spec.replay {
+        if context.spec.replay && !wanted.flushed {
             wanted.opened = true;
         } else {
             wanted.send(context, cycle)?;
@@ -136,12 +138,14 @@ impl Reader {
             return;
         };
         let (cycle, wanted) = (*first.key(), first.get_mut());
-        if !wanted.finished || std::mem::replace(&mut wanted.voted, true) {
+        if !(wanted.finished || wanted.flushed) || std::mem::replace(&mut wanted.voted, true) {
             return;
         }
         let definition = wanted.definition.as_ref().map(|one| one.fingerprint);
         let same = self.recorded.as_ref().filter(|recorded| {
-            Some(recorded.definition) == definition && recorded.asked == wanted.asked
+            !wanted.flushed
+                && Some(recorded.definition) == definition
+                && recorded.asked == wanted.asked
         });
         let same = same.map(|recorded| recorded.cycle);
         let coordinator = context.spec.matching_places()[0];
@@ -171,7 +175,7 @@ impl Reader {
             wanted.replayed = true;
             wanted.sent = wanted.asked.len();
             self.gaps(context, cycle, gaps);
-        } else {
+        } else if !wanted.flushed {
             // It was defined, or it could not have been finished.
             let _ = wanted.send(context, cycle);
         }
@@ -215,6 +219,20 @@ impl Reader {
         let (copies, conversion, handle) = wanted.place(context, wish, part)?;
         wanted.got(context, wish, part.elements());
         self.settle(context, cycle);
+        Some(Arrival { handle, copies, conversion })
+    }
+
+    /// Where values belong that are on their way.
+    pub(super) fn destination(
+        &self,
+        context: &Context<'_>,
+        cycle: Cycle,
+        wish: u32,
+        part: &Slab,
+    ) -> Option<Arrival> {
+        let wanted = self.open.get(&cycle)?;
+        (*wanted.missing.get(wish as usize)?)?;
+        let (copies, conversion, handle) = wanted.place(context, wish, part)?;
         Some(Arrival { handle, copies, conversion })
     }
 

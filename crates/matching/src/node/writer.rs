@@ -54,7 +54,6 @@ struct Written {
 
 impl Writer {
     /// Whether nothing is under way.
-    #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_empty()
     }
