@@ -102,6 +102,9 @@ impl Drain {
         let bucket = Bucket::new(options.bytes_per_second);
         let progress = Arc::<Progress>::default();
         progress.update(|now| now.drained = log.status().drained);
+        let stop = Arc::<Stop>::default();
+        let woken = Arc::clone(&stop);
+        log.watch(move || woken.wake());
         Ok(Self {
             log,
             journal,
@@ -109,7 +112,7 @@ impl Drain {
             owner,
             options,
             bucket,
-            stop: Arc::default(),
+            stop,
             progress,
             memory: None,
             spared: None,
@@ -117,6 +120,14 @@ impl Drain {
             saved: Sequence(0),
             epochs: HashSet::new(),
         })
+    }
+
+    /// Has the bytes of large files carried to the target by `store`, which is the same place on a connection of its own:
+    /// who asks for something there meanwhile need not wait behind them.
+    #[must_use]
+    pub fn with_bulk(mut self, store: Arc<dyn Store>) -> Self {
+        self.target.set_bulk(store);
+        self
     }
 
     /// How far it is, to look at from elsewhere.

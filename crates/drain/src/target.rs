@@ -17,6 +17,8 @@ type Place = (Vec<u8>, Arc<dyn Node>);
 pub(crate) struct Target {
     store: Arc<dyn Store>,
     root: Mutex<Option<Arc<dyn Node>>>,
+    /// The same place on a way of its own, for what takes long to be carried.
+    bulk: Option<Arc<dyn Store>>,
     /// The directory that was needed last: what comes next is often in the same.
     last: Mutex<Option<Place>>,
     /// Directories in which names were changed that may not be durable.
@@ -50,9 +52,36 @@ impl Target {
         Self {
             store,
             root: Mutex::default(),
+            bulk: None,
             last: Mutex::default(),
             touched: Mutex::default(),
             changed: Mutex::default(),
+        }
+    }
+
+    /// Has the bytes of large files carried on a way of their own.
+    pub(crate) fn set_bulk(&mut self, store: Arc<dyn Store>) {
+        self.bulk = Some(store);
+    }
+
+    /// Opens a file to write very much to it; `None` where that has no way of its own.
+    pub(crate) fn open_bulk(&self, path: &[u8]) -> Result<Option<Arc<dyn OpenNode>>> {
+        let Some(bulk) = &self.bulk else { return Ok(None) };
+        let root = bulk.root().map_err(at("open", path))?;
+        let names: Vec<&[u8]> =
+            path.split(|byte| *byte == b'/').filter(|name| !name.is_empty()).collect();
+        let opened = match root.walk(&names) {
+            Ok(walk) => walk.end.map(|node| node.open(OpenFlags::WRITE_ONLY)),
+            Err(error) => Some(Err(error)),
+        };
+        match opened {
+            Some(Ok(open)) => Ok(Some(open)),
+            // The ordinary way knows what to do about it.
+            None => Ok(None),
+            Some(Err(error)) if matches!(error.to_errno(), Errno::EACCES | Errno::ENOENT) => {
+                Ok(None)
+            }
+            Some(Err(error)) => Err(at("open", path)(error)),
         }
     }
 

@@ -18,6 +18,9 @@ pub(crate) const WRITE_BYTES: u64 = 4 << 20;
 /// After so many bytes a file is synced while others of its parts are still written: the target's disk takes them meanwhile.
 const SYNC_AHEAD_BYTES: u64 = 32 << 20;
 
+/// A file of so many bytes keeps a connection busy for a while: next to that, to open it once more takes nothing.
+const BULK_BYTES: u64 = 1 << 20;
+
 /// What writing needs.
 pub(crate) struct Writer<'a> {
     pub(crate) log: &'a Log,
@@ -89,9 +92,14 @@ impl Writer<'_> {
 
     /// Opens a file and gives it its size.
     fn open(&self, work: &Work<'_>) -> Result<Arc<dyn OpenNode>> {
-        let open = match &work.plan.open {
-            Some(open) => Arc::clone(open),
-            None => self.target.open(work.path)?,
+        let bulk = match work.plan.bytes.bytes() >= BULK_BYTES {
+            true => self.target.open_bulk(work.path)?,
+            false => None,
+        };
+        let open = match (bulk, &work.plan.open) {
+            (Some(open), _) => open,
+            (None, Some(open)) => Arc::clone(open),
+            (None, None) => self.target.open(work.path)?,
         };
         if let Some((smallest, last)) = work.plan.resize {
             resize(&*open, smallest).map_err(at("truncate", work.path))?;

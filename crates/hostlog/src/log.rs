@@ -63,7 +63,9 @@ pub(crate) struct State {
     pub(crate) syncing: bool,
     /// Bytes written since the last sync began.
     pub(crate) unsynced: u64,
-    /// So many of them somebody waits for, to sync them.
+    /// Bytes written since the drain was told that there is much to do.
+    pub(crate) untold: u64,
+    /// So many of the unsynced somebody waits for, to sync them.
     pub(crate) sync_ahead_at: Option<u64>,
     pub(crate) drained: u64,
     /// The last record before the log was opened, while nothing has been written since.
@@ -85,6 +87,12 @@ pub(crate) struct State {
     pub(crate) waiting: usize,
 }
 
+/// Who wants to know when there is something to drain.
+pub(crate) type Watcher = Arc<dyn Fn() + Send + Sync>;
+
+/// After so many bytes that count now the drain is told; until there are so many it looks by itself, now and then.
+const MUCH_BYTES: u64 = 1 << 20;
+
 /// An open log. All methods may be called from any thread.
 pub struct Log {
     pub(crate) media: Arc<dyn Media>,
@@ -96,6 +104,8 @@ pub struct Log {
     pub(crate) changed: Condvar,
     /// There is as much to sync as somebody waits for.
     pub(crate) grown: Condvar,
+    /// Is told when much counts that did not count before.
+    pub(crate) watcher: Mutex<Option<Watcher>>,
     pub(crate) checkpoint: Mutex<CheckpointFile>,
     /// Held while a segment is made ready; the number of the next file.
     pub(crate) preparing: Mutex<u32>,
@@ -152,6 +162,19 @@ impl Log {
         drop(state);
         if waiting {
             self.changed.notify_all();
+        }
+    }
+
+    /// Has `watcher` called, by whoever commits, when a mebibyte or more was committed: it must not take long. Who was to
+    /// be called before is not any more.
+    pub fn watch(&self, watcher: impl Fn() + Send + Sync + 'static) {
+        *self.watcher.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(watcher));
+    }
+
+    pub(crate) fn call_watcher(&self) {
+        let watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(watcher) = watcher {
+            watcher();
         }
     }
 

@@ -81,6 +81,8 @@ fn when_the_power_fails_every_writer_finds_what_it_committed() {
                 })
                 .collect();
             scope.spawn(|| while matches!(log.prepare_ahead(), Ok(true)) {});
+            let moment = std::time::Duration::from_micros(200);
+            scope.spawn(move || (0..100).all(|_| log.sync_ahead(3000, moment).is_ok()));
             writers.into_iter().map(|writer| writer.join().expect("a writer")).collect()
         });
         disk.crash();
@@ -177,4 +179,70 @@ fn writers_wait_for_the_drain_and_syncs_are_shared() {
     let status = log.status();
     assert!(status.segment_files * status.segment_bytes <= (512 << 10) + 2 * status.segment_bytes);
     assert!(waited.load(Ordering::Relaxed) > 0 && drained.load(Ordering::Relaxed) > 0);
+}
+
+#[test]
+fn what_is_written_is_synced_ahead_of_commits_and_counts_only_with_them() {
+    let disk = SimulatedDisk::new(7);
+    let media: Arc<dyn Media> = Arc::new(disk.clone());
+    let log = Log::create(media.clone(), &Description::default(), options()).expect("a log");
+    let told = Arc::new(AtomicU64::new(0));
+    let watcher = Arc::clone(&told);
+    log.watch(move || {
+        watcher.fetch_add(1, Ordering::Relaxed);
+    });
+    let put = |file, count: u64| {
+        for n in 0..count {
+            let bytes = bytes(file, n * 5000, 5000);
+            let write = Write {
+                stream: 1,
+                file: FileId(file),
+                member: None,
+                offset: n * 5000,
+                bytes: &bytes,
+            };
+            log.write(&write).expect("space");
+        }
+        log.status().last
+    };
+    let minute = std::time::Duration::from_secs(60);
+    let first = put(1, 3);
+    log.sync_ahead(15_001, std::time::Duration::ZERO).expect("too little");
+    assert!(log.status().durable < first);
+    log.sync_ahead(15_000, minute).expect("no failure");
+    assert_eq!(log.status().durable, first);
+    // Somebody waits, and is woken by the write that makes it enough.
+    let second = std::thread::scope(|scope| {
+        let ahead = scope.spawn(|| log.sync_ahead(20_000, minute));
+        let second = put(2, 4);
+        ahead.join().expect("no panic").expect("no failure");
+        second
+    });
+    assert_eq!(log.status().durable, second);
+    assert_eq!(told.load(Ordering::Relaxed), 0, "nothing was committed");
+    log.commit(1, FileId(2)).expect("no failure");
+    assert_eq!(told.load(Ordering::Relaxed), 0, "35,000 bytes are not much");
+    disk.crash();
+    let (log, _) = Log::open(media, options()).expect("open");
+    let found = replayed(&log);
+    assert_eq!(found.keys().copied().collect::<Vec<u64>>(), [2], "the first was not committed");
+}
+
+#[test]
+fn the_drain_is_told_when_much_counts() {
+    let media: Arc<dyn Media> = Arc::new(SimulatedDisk::new(8));
+    let options = Options { segment_bytes: 1 << 20, size_max_bytes: 16 << 20, ready_segments: 2 };
+    let log = Log::create(media, &Description::default(), options).expect("a log");
+    let told = Arc::new(AtomicU64::new(0));
+    let watcher = Arc::clone(&told);
+    log.watch(move || {
+        watcher.fetch_add(1, Ordering::Relaxed);
+    });
+    for (len, times) in [(600 << 10, 0), (600 << 10, 1), (1000, 1)] {
+        let bytes = vec![1; len];
+        let write = Write { stream: 1, file: FileId(1), member: None, offset: 0, bytes: &bytes };
+        log.write(&write).expect("space");
+        log.commit(1, FileId(1)).expect("no failure");
+        assert_eq!(told.load(Ordering::Relaxed), times);
+    }
 }

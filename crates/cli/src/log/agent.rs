@@ -118,7 +118,8 @@ impl Agent {
         meeting: Option<Meeting>,
     ) -> Result<Self> {
         let to = args.to.to_str().context("--to is not UTF-8")?;
-        let target = Target::of_log(to)?.open(&in_force.settings)?;
+        let place_of_target = Target::of_log(to)?;
+        let target = place_of_target.open(&in_force.settings)?;
         let bytes_per_second = args.log_bandwidth.filter(|rate| *rate > 0);
         let drain_options = drain::Options { bytes_per_second, ..drain::Options::default() };
         let media = Arc::new(place.media());
@@ -146,7 +147,11 @@ impl Agent {
         };
         let store = LogStore::open(Arc::clone(&log), recovery.as_ref(), &target, store_options)?;
         let owner = Shown { store: Arc::clone(&store), state: state_of(recovery.as_ref()) };
-        let drain = Drain::new(Arc::clone(&log), media, target, Arc::new(owner), drain_options)?;
+        let mut drain =
+            Drain::new(Arc::clone(&log), media, target, Arc::new(owner), drain_options)?;
+        if let Target::Service(_) = place_of_target {
+            drain = drain.with_bulk(place_of_target.open(&in_force.settings)?);
+        }
         let socket = place.socket()?;
         let shown: Arc<dyn store::Store> = store.clone();
         let running = Service::builder(shown).listen(Listen::Unix(socket.clone())).start()?;

@@ -323,6 +323,7 @@ impl Log {
             state.written += 1;
         }
         state.unsynced += u64::from(header.len);
+        state.untold += u64::from(header.len);
         if state.sync_ahead_at.is_some_and(|bytes| state.unsynced >= bytes) {
             state.sync_ahead_at = None;
             self.grown.notify_one();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::append::{Draft, Value};
-use super::{Log, Segment};
+use super::{Log, MUCH_BYTES, Segment};
 use crate::error::{Error, Result};
 use crate::format::Kind;
 use crate::ids::{FileId, Member, Sequence};
@@ -243,12 +243,20 @@ impl Log {
                 live.dirty = false;
             }
         }
+        let mut is_much = false;
         while state.decisions.front().is_some_and(|(header, _)| header.sequence.0 <= target) {
             if let Some((header, payload)) = state.decisions.pop_front() {
                 state.rules.apply(&header, &payload);
+                is_much = state.untold >= MUCH_BYTES;
             }
         }
+        if is_much {
+            state.untold = 0;
+        }
         self.announce(state);
+        if is_much {
+            self.call_watcher();
+        }
         self.hint(target)
     }
 
