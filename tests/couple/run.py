@@ -11,6 +11,7 @@
   nf90 W+R     its interface for Fortran 90, with records; and with one cycle of DTF for each
   many W+R     a file of 900 variables
   loop W+R     two programs that read what the other one has written, ten times
+  follow W+R   a file that stays open: each sync, or each wait, ends a cycle, as the configuration says
   handed       mode "file": the reader waits until the writer has closed it
   faults       what is wrong is said, in bounded time: nobody writes, a component that does not exist
   sentences    likewise: a writer that ends early or gives up, a variable that nobody writes
@@ -349,6 +350,28 @@ def check_loop(scene, flavour, other, ranks):
     scene.together(*sides)
 
 
+FOLLOWED = """components = ["model", "plot"]
+
+[[file]]
+name = "series.nc"
+mode = "transfer"
+cycle = "{cycle}"
+writers = ["model"]
+readers = ["plot"]
+"""
+
+
+def check_follow(scene, flavour, other, ranks):
+    for cycle in ("sync", "wait"):
+        part = Scene(scene.directory, scene.release, cycle)
+        configuration, file = part.configuration(FOLLOWED.format(cycle=cycle), "couple.toml"), part.directory / "series.nc"
+        sides = []
+        for component, one, number, verb in (("model", flavour, ranks[0], "write"), ("plot", other, ranks[1], "read")):
+            program = [one.program("follow.c"), verb, cycle, file, part.place(component)]
+            sides.append((one, number, program, part.environment(component, configuration)))
+        part.together(*sides)
+
+
 def check_faults(scene, flavour, other, _ranks):
     program = flavour.program("everything.c")
     file = scene.place("exchange") / "coupled.nc"
@@ -416,6 +439,7 @@ CHECKS = {
     "nf90": (check_nf90, [(2, 3)]),
     "many": (check_many, [(2, 2)]),
     "loop": (check_loop, [(1, 1), (2, 2)]),
+    "follow": (check_follow, [(1, 1), (2, 2)]),
     "handed": (check_handed, [(2, 2)]),
     "faults": (check_faults, [(1, 1)]),
     "sentences": (check_sentences, [(1, 1), (2, 1)]),

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use exchange::{Configuration, Exchange, Fault, Plan, Role};
+use exchange::{Configuration, CycleEnd, Exchange, Fault, Plan, Role};
 
 use crate::failure::Code;
 use crate::inside::Inside;
@@ -114,6 +114,11 @@ pub(crate) unsafe fn is_carried(name: *const c_char) -> bool {
 /// Whether the rule for a file says that data is copied when it is written.
 pub(crate) fn is_buffered(name: &str) -> bool {
     plan().and_then(|plan| plan.rule(name)).is_none_or(|rule| rule.buffer)
+}
+
+/// Which calls end a cycle of a file.
+pub(crate) fn cycle_end(name: &str) -> CycleEnd {
+    plan().and_then(|plan| plan.rule(name)).map_or(CycleEnd::Close, |rule| rule.cycle)
 }
 
 /// This process's exchange, made at the first coupled file.
