@@ -304,6 +304,8 @@ impl Target {
         conversion: &Conversion,
     ) -> u64 {
         let mut one = vec![0; self.size];
+        // Fill values have room for the longest type.
+        let value = &value[..conversion.source().size_bytes()];
         let outside = conversion.apply(value, &mut one).read;
         walk.pieces(0, elements, |offset, length| {
             for number in 0..length as i64 {

@@ -51,6 +51,12 @@ impl Conversion {
         Ok(Self { from, through, to, free_bytes: format == Format::Classic })
     }
 
+    /// What values are before they are converted.
+    #[must_use]
+    pub fn source(&self) -> Type {
+        self.from
+    }
+
     /// Whether bytes need only be moved.
     #[must_use]
     pub fn is_plain(&self) -> bool {
