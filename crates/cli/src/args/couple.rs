@@ -31,8 +31,8 @@ A component in the configuration:
   environment = { OMP_NUM_THREADS = \"2\" }
 
 Exit status:
-  0, or that of the first component that failed (128 and its number for a signal), or
-  125  sluice itself failed
+  0, or that of the first component that failed (for a signal 128 and its number; 127 if it was not found);
+  1 also if sluice itself failed
 ")]
 pub(crate) struct RunAll {
     /// The configuration, in Sluice's grammar

@@ -197,7 +197,11 @@ impl Show<'_> {
                         let rest = match left.is_empty() || next.is_some() {
                             true => String::new(),
                             false => {
-                                format!("; {} ended in {grace:?} at the latest", is_are(&left))
+                                format!(
+                                    "; {} ended in {} s at the latest",
+                                    is_are(&left),
+                                    self.args.grace
+                                )
                             }
                         };
                         self.say(format_args!(
