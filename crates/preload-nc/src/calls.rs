@@ -308,19 +308,29 @@ fn owned(file: Shared) -> Result<OpenFile, Code> {
     Ok(file.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// `ncmpi_abort`: what is not finished is given up.
+/// `ncmpi_abort`: a file that was never defined is given up. Any other is closed, as PnetCDF does, without what was defined
+/// after `redef`.
 pub(crate) fn abort(ncid: c_int, pass: impl FnOnce() -> c_int) -> c_int {
     let Some(file) = files::take(ncid) else { return handed::close(ncid, pass) };
     answer(|| {
-        let OpenFile { side, ranks, private, kept, .. } = owned(file)?;
+        let mut file = owned(file)?;
         let _inside = Inside::enter();
-        match side {
-            Side::Writer(written) => written.abort(),
-            Side::Reader(wanted) => wanted.close()?,
-        }
+        let is_new = file.phase == Phase::Define && file.defined.is_empty();
+        let agreed = file.agree_on_records();
+        let OpenFile { side, ranks, private, records, kept, .. } = file;
+        let closed = match side {
+            Side::Writer(written) if is_new => {
+                written.abort();
+                Ok(())
+            }
+            Side::Writer(written) => written.close(records),
+            Side::Reader(wanted) => wanted.close(),
+        };
         let code = pass();
         drop((kept, private));
         ranks.free();
+        agreed?;
+        closed?;
         check(code)
     })
 }
