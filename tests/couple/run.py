@@ -566,7 +566,7 @@ def main():
         for check, (function, all_ranks) in CHECKS.items():
             if mixed and check not in MIXED:
                 continue
-            for ranks in all_ranks[1:2] if mixed else all_ranks:
+            for ranks in [all_ranks[min(1, len(all_ranks) - 1)]] if mixed else all_ranks:
                 who = " → ".join(dict.fromkeys(one.library.name for one in pair))
                 name = f"{who} {check} {ranks[0]}+{ranks[1]}"
                 if options.only and not any(re.search(pattern, name) for pattern in options.only):
