@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use matching::{Distribution, FullQueue};
 
 use crate::diagnostic::{At, Found, Spot, did_you_mean};
-use crate::{Configuration, Diagnostics, Mode, NamePattern, Parties, Program, Rule};
+use crate::{Configuration, CycleEnd, Diagnostics, Mode, NamePattern, Parties, Program, Rule};
 
 /// A configuration as it was written, in any grammar.
 #[derive(Debug, Default)]
@@ -61,6 +61,7 @@ pub(crate) struct RuleDraft {
     pub(crate) sessions: Option<u32>,
     pub(crate) replay: Option<Spot<bool>>,
     pub(crate) mirror_root: bool,
+    pub(crate) cycle: Option<Spot<CycleEnd>>,
     pub(crate) settings: Settings,
     pub(crate) queue: Option<Spot<u32>>,
     pub(crate) full: Option<Spot<FullQueue>>,
@@ -201,6 +202,9 @@ impl RuleDraft {
         {
             found.warning(*at, "in mode `file` nothing is matched, hence nothing replayed", None);
         }
+        if let (Some(Spot { at, .. }), Mode::File) = (&self.cycle, mode) {
+            found.warning(*at, "in mode `file` readers wait until it is closed", None);
+        }
         if let (Some(Spot { at, .. }), None) = (&self.full, &self.queue) {
             found.warning(*at, "without a limit the queue is never full", None);
         }
@@ -230,6 +234,7 @@ impl RuleDraft {
             replay: self.replay.is_some_and(|one| one.value) && mode == Mode::Transfer,
             buffer: settings.buffer.or(defaults.buffer).unwrap_or(false) && mode == Mode::Transfer,
             mirror_root: self.mirror_root,
+            cycle: self.cycle.map_or(CycleEnd::Close, |one| one.value),
             matchers: settings.matchers.or(defaults.matchers),
             distribution,
             queue,

@@ -72,6 +72,8 @@ pub struct Rule {
     pub buffer: bool,
     /// The first rank of the file has the same number in both components.
     pub mirror_root: bool,
+    /// When a cycle ends, beside at `close` and `dtf_transfer`.
+    pub cycle: CycleEnd,
     /// How many of the writers match; none: one for each 64.
     pub matchers: Option<u32>,
     /// Who of them is responsible for what.
@@ -105,6 +107,18 @@ impl Parties {
         };
         first.iter().chain(second).map(String::as_str)
     }
+}
+
+/// A call that ends a cycle of a file that stays open, for writers and readers alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum CycleEnd {
+    /// None.
+    #[default]
+    Close,
+    /// `ncmpi_sync`.
+    Sync,
+    /// `ncmpi_wait_all`.
+    Wait,
 }
 
 /// How data gets from one component to another.

@@ -30,7 +30,7 @@ use matching::FullQueue;
 
 use crate::diagnostic::{At, Found, Spot};
 use crate::draft::{Draft, ProgramDraft, RuleDraft, Settings, Share, Words};
-use crate::{Configuration, Diagnostic, Diagnostics, Mode};
+use crate::{Configuration, CycleEnd, Diagnostic, Diagnostics, Mode};
 
 const WORDS: Words = Words {
     name: "name = \"…\"",
@@ -134,6 +134,7 @@ fn rule(table: &Table<'_>) -> RuleDraft {
         "sessions",
         "replay",
         "mirror_root",
+        "cycle",
         "buffer",
         "matchers",
         "distribution",
@@ -163,6 +164,11 @@ fn rule(table: &Table<'_>) -> RuleDraft {
         sessions: table.count("sessions", 1),
         replay: flag("replay"),
         mirror_root: table.flag("mirror_root").unwrap_or(false),
+        cycle: word(
+            table,
+            "cycle",
+            &[("close", CycleEnd::Close), ("sync", CycleEnd::Sync), ("wait", CycleEnd::Wait)],
+        ),
         settings: settings(table),
         queue: table.get("queue").and_then(|entry| {
             let value = table.count("queue", 1)?;

@@ -237,7 +237,8 @@ impl State {
         lane.said_closed |= end;
         for (cycle, defined, records) in posts {
             let (header, variables) = (defined.header.clone(), defined.variables.clone());
-            let post = Post { header, format: defined.format, variables, records };
+            let (name, format) = (name.clone(), defined.format);
+            let post = Post { name, header, format, variables, records };
             self.put(key, &format!("c{cycle}"), &post.encode());
         }
         if end {

@@ -307,6 +307,10 @@ impl Exchange {
                 && missing.is_none()
             {
                 let post = post.map_err(|why| self.gone(me, name, "its writer", &why))?;
+                if !same_file(&post.name, name) {
+                    let (read, written) = (name.to_owned(), post.name);
+                    return Err(Fault::OtherFile { read, written });
+                }
                 rosters.sort_by_key(|(one, _)| writers.iter().position(|other| other == one));
                 return Ok(crate::wire::encode_opening(Some(&post), &rosters));
             }
@@ -515,16 +519,29 @@ fn stream_name(rule: &Rule, name: &str) -> String {
     if !pattern.contains('%') {
         return pattern.to_owned();
     }
-    // MPI-IO's names may begin with a file system's.
-    let name = match name.split_once(':') {
+    let name = without_system(name);
+    let parts: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    let root = if name.starts_with('/') { "/" } else { "" };
+    format!("{root}{}", parts.join("/"))
+}
+
+/// MPI-IO's names may begin with a file system's.
+fn without_system(name: &str) -> &str {
+    match name.split_once(':') {
         Some((system, rest)) if system.len() > 1 && system.chars().all(char::is_alphanumeric) => {
             rest
         }
         _ => name,
-    };
-    let parts: Vec<&str> = name.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
-    let root = if name.starts_with('/') { "/" } else { "" };
-    format!("{root}{}", parts.join("/"))
+    }
+}
+
+/// Whether two names can be one file's: the shorter one is the end of the longer one, without what leads to other directories.
+fn same_file(one: &str, other: &str) -> bool {
+    fn parts(name: &str) -> impl Iterator<Item = &str> {
+        let name = without_system(name);
+        name.rsplit('/').filter(|part| !matches!(*part, "" | ".")).take_while(|part| *part != "..")
+    }
+    parts(one).zip(parts(other)).all(|(one, other)| one == other)
 }
 
 /// A number for a file and who writes it.
@@ -538,4 +555,23 @@ fn stream(rule: &Rule, name: &str, writers: &[u16]) -> u64 {
         hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
     }
     hash
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_one_file_end_alike() {
+        for (one, other, same) in [
+            ("restart.nc", "./restart.nc", true),
+            ("ufs:restart.nc", "restart.nc", true),
+            ("../run/restart.nc", "/scratch/run//restart.nc", true),
+            ("../run/restart.nc", "/scratch/other/restart.nc", false),
+            ("1/restart.nc", "2/restart.nc", false),
+            ("restart.nc", "restart.nc.old", false),
+        ] {
+            assert_eq!(same_file(one, other), same, "{one} {other}");
+        }
+    }
 }

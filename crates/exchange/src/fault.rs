@@ -83,6 +83,16 @@ pub enum Fault {
         /// What more is known; begins with a separator.
         why: String,
     },
+    /// One rule stands for two files.
+    #[error(
+        "`{read}` is to be read, but what was written next by the same rule is `{written}`; give each a rule, or write `%` in the name of the rule"
+    )]
+    OtherFile {
+        /// What is read.
+        read: String,
+        /// What was written.
+        written: String,
+    },
     /// What the first rank of the group has met, which waits for all.
     #[error("{text}")]
     Told {
@@ -170,6 +180,7 @@ impl Fault {
             | Self::Directory { .. }
             | Self::Group { .. }
             | Self::Late { .. }
+            | Self::OtherFile { .. }
             | Self::Broken { .. } => NC_EFILE,
             Self::Gone { .. } => NC_EREAD,
             Self::Told { status, .. } => *status,

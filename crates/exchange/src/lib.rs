@@ -37,7 +37,7 @@ mod wanted;
 mod wire;
 mod written;
 
-pub use coupling::{Configuration, Mode, Rule};
+pub use coupling::{Configuration, CycleEnd, Mode, Rule};
 pub use exchange::{Exchange, Group, Unread};
 pub use fault::Fault;
 pub use hyperslab::{Memory, Slab};

@@ -35,6 +35,8 @@ pub(crate) struct Contact {
 /// What a reader needs to know of a cycle before it can ask.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Post {
+    /// The file, as the writers call it.
+    pub(crate) name: String,
     pub(crate) header: Vec<u8>,
     pub(crate) format: Format,
     pub(crate) variables: Vec<VariableSpec>,
@@ -345,7 +347,10 @@ impl Contact {
 impl Post {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut put = Put::default();
-        put.u16(VERSION).list(&self.header).u8(u8::from(self.format == Format::Data64));
+        put.u16(VERSION)
+            .list(self.name.as_bytes())
+            .list(&self.header)
+            .u8(u8::from(self.format == Format::Data64));
         put.u64(self.records).u32(self.variables.len() as u32);
         for variable in &self.variables {
             put.list(variable.name.as_bytes()).u8(variable.type_.number() as u8);
@@ -366,7 +371,7 @@ impl Post {
         if take.u16()? != VERSION {
             return Err(Garbled);
         }
-        let header = take.list()?.to_vec();
+        let (name, header) = (take.text()?, take.list()?.to_vec());
         let format = if take.u8()? == 0 { Format::Classic } else { Format::Data64 };
         let records = take.u64()?;
         let mut variables = Vec::new();
@@ -382,7 +387,7 @@ impl Post {
             variables.push(VariableSpec { name, type_, shape, fill: filled.then_some(value) });
         }
         take.end()?;
-        Ok(Self { header, format, variables, records })
+        Ok(Self { name, header, format, variables, records })
     }
 }
 
@@ -425,8 +430,13 @@ pub(crate) type Rosters = Vec<(u16, Vec<Contact>)>;
 
 /// What the first rank of readers has found out.
 pub(crate) fn encode_opening(post: Option<&Post>, rosters: &[(u16, Vec<Contact>)]) -> Vec<u8> {
-    let empty =
-        Post { header: Vec::new(), format: Format::Data64, variables: Vec::new(), records: 0 };
+    let empty = Post {
+        name: String::new(),
+        header: Vec::new(),
+        format: Format::Data64,
+        variables: Vec::new(),
+        records: 0,
+    };
     let mut put = Put::default();
     put.list(&post.unwrap_or(&empty).encode()).u32(rosters.len() as u32);
     for (component, contacts) in rosters {
@@ -515,7 +525,9 @@ mod tests {
             shape: vec![Length::Records, Length::Fixed(4)],
             fill: Some([1; 8]),
         }];
-        let post = Post { header: vec![1, 2], format: Format::Classic, variables, records: 3 };
+        let name = "a.nc".to_owned();
+        let post =
+            Post { name, header: vec![1, 2], format: Format::Classic, variables, records: 3 };
         let bytes = post.encode();
         assert_eq!(Post::decode(&bytes), Ok(post));
         assert_eq!(Post::decode(&bytes[..bytes.len() - 1]), Err(Garbled));

@@ -3,7 +3,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use exchange::{Token, Type};
+use exchange::{CycleEnd, Token, Type};
 
 use crate::codes;
 use crate::failure::{Code, answer};
@@ -235,7 +235,13 @@ pub(crate) unsafe fn wait(
                 }
             })
         };
-        finish(&mut file, mode, done)
+        let done = finish(&mut file, mode, done);
+        if mode == Mode::Collective && file.cycle_end == CycleEnd::Wait {
+            // All ranks do, whatever became of their requests.
+            let ended = file.transfer();
+            return done.and(ended);
+        }
+        done
     })
 }
 

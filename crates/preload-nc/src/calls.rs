@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use exchange::{Memory, Role, Slab, Type};
+use exchange::{CycleEnd, Memory, Role, Slab, Type};
 use mpi::Mpi;
 
 use crate::codes;
@@ -149,6 +149,7 @@ impl OpenFile {
         side: Side,
         phase: Phase,
     ) -> OpenFile {
+        let cycle_end = process::cycle_end(&name);
         let is_patient = crate::dtf::is_used() && !process::is_buffered(&name);
         OpenFile {
             name,
@@ -164,6 +165,7 @@ impl OpenFile {
             requests: Requests::default(),
             notes: Notes::default(),
             kept: Vec::new(),
+            cycle_end,
             is_patient,
             put_bytes: 0,
             got_bytes: 0,
@@ -226,12 +228,15 @@ pub(crate) fn end_independent(file: &Shared, pass: impl FnOnce() -> c_int) -> c_
     })
 }
 
-/// `ncmpi_sync`, `ncmpi_flush`: what is written afterwards is newer than what any rank wrote before.
-pub(crate) fn synchronise(file: &Shared) -> c_int {
+/// `ncmpi_sync` and, without ending a cycle, `ncmpi_flush`: what is written afterwards is newer than what any rank wrote before.
+pub(crate) fn synchronise(file: &Shared, ends_cycle: bool) -> c_int {
     answer(|| {
         let mut file = lock(file);
         if file.phase == Phase::Define {
             return Err(Code(codes::NC_EINDEFINE));
+        }
+        if ends_cycle && file.cycle_end == CycleEnd::Sync {
+            return file.transfer();
         }
         file.agree_on_records()?;
         if let Side::Writer(written) = &mut file.side {
@@ -303,19 +308,29 @@ fn owned(file: Shared) -> Result<OpenFile, Code> {
     Ok(file.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// `ncmpi_abort`: what is not finished is given up.
+/// `ncmpi_abort`: a file that was never defined is given up. Any other is closed, as PnetCDF does, without what was defined
+/// after `redef`.
 pub(crate) fn abort(ncid: c_int, pass: impl FnOnce() -> c_int) -> c_int {
     let Some(file) = files::take(ncid) else { return handed::close(ncid, pass) };
     answer(|| {
-        let OpenFile { side, ranks, private, kept, .. } = owned(file)?;
+        let mut file = owned(file)?;
         let _inside = Inside::enter();
-        match side {
-            Side::Writer(written) => written.abort(),
-            Side::Reader(wanted) => wanted.close()?,
-        }
+        let is_new = file.phase == Phase::Define && file.defined.is_empty();
+        let agreed = file.agree_on_records();
+        let OpenFile { side, ranks, private, records, kept, .. } = file;
+        let closed = match side {
+            Side::Writer(written) if is_new => {
+                written.abort();
+                Ok(())
+            }
+            Side::Writer(written) => written.close(records),
+            Side::Reader(wanted) => wanted.close(),
+        };
         let code = pass();
         drop((kept, private));
         ranks.free();
+        agreed?;
+        closed?;
         check(code)
     })
 }
@@ -505,6 +520,7 @@ pub(crate) unsafe fn inq_dim(
         // SAFETY: an open file and a number to fill; NULL is not filled.
         check(unsafe { library::inq(file.ncid, nowhere, nowhere, nowhere, &mut unlimited) })?;
         if dimid == unlimited && !length.is_null() {
+            file.follow();
             // SAFETY: the caller's promise.
             unsafe { length.write(file.records.cast_signed()) };
         }

@@ -59,8 +59,8 @@ of_file! {
     redef(ncid) |file, pass| calls::redef(&file, pass);
     begin_indep_data(ncid) |file, pass| calls::begin_independent(&file, pass);
     end_indep_data(ncid) |file, pass| calls::end_independent(&file, pass);
-    sync(ncid) |file, _pass| calls::synchronise(&file);
-    flush(ncid) |file, _pass| calls::synchronise(&file);
+    sync(ncid) |file, _pass| calls::synchronise(&file, true);
+    flush(ncid) |file, _pass| calls::synchronise(&file, false);
     sync_numrecs(ncid) |file, _pass| calls::sync_records(&file);
     set_fill(ncid, mode: c_int, old: *mut c_int) |file, _pass| calls::set_fill(&file, mode, old);
     def_var(

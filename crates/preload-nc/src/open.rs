@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use exchange::{VariableSpec, Wanted, Written};
+use exchange::{CycleEnd, VariableSpec, Wanted, Written};
 
 use crate::codes;
 use crate::definition::Definition;
@@ -50,6 +50,8 @@ pub(crate) struct OpenFile {
     pub(crate) notes: Notes,
     /// Copies that the exchange looks into until it settles.
     pub(crate) kept: Vec<Vec<u8>>,
+    /// Which calls end a cycle, beside closing and `dtf_transfer`.
+    pub(crate) cycle_end: CycleEnd,
     /// The program knows that its memory must stay until it calls `dtf_transfer`.
     pub(crate) is_patient: bool,
     pub(crate) put_bytes: u64,
@@ -144,7 +146,7 @@ impl OpenFile {
         Ok(())
     }
 
-    /// Ends a cycle, at `dtf_transfer`.
+    /// Ends a cycle. Collective.
     pub(crate) fn transfer(&mut self) -> Result<(), Code> {
         if self.phase == Phase::Define {
             return Err(Code(codes::NC_EINDEFINE));
@@ -164,6 +166,14 @@ impl OpenFile {
             }
         }
         Ok(())
+    }
+
+    /// A reader that asks how many records there are waits for the next cycle, too, if it is `sync` that ended the last one: a
+    /// program that follows a file asks so. When there is no further cycle the number stays.
+    pub(crate) fn follow(&mut self) {
+        if self.cycle_end == CycleEnd::Sync {
+            let _ = self.await_cycle();
+        }
     }
 
     /// Whether the writers have said that this cycle is read by several calls of `dtf_transfer`.

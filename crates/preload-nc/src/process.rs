@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-use exchange::{Configuration, Exchange, Fault, Plan, Role};
+use exchange::{Configuration, CycleEnd, Exchange, Fault, Plan, Role};
 
 use crate::failure::Code;
 use crate::inside::Inside;
@@ -85,8 +85,8 @@ pub(crate) unsafe fn role(name: *const c_char, creates: bool) -> Option<(String,
     Some((name.to_owned(), plan.role(name, creates)?))
 }
 
-/// Whether a name is that of a file that another program writes from memory for this one: it exists for all that asks, as whoever
-/// opens it waits for it.
+/// Whether a name is that of a file that another program writes for this one: it exists for all that asks, as whoever opens it
+/// waits for it.
 ///
 /// # Safety
 /// NULL or a string.
@@ -95,9 +95,7 @@ pub(crate) unsafe fn is_expected(name: *const c_char) -> bool {
     let Some((plan, name)) = (unsafe { asked(name) }) else { return false };
     // Who carries data looks for files there.
     let is_meeting = std::env::var(Plan::MEET).is_ok_and(|meet| name.starts_with(&meet));
-    plan.role(name, false) == Some(Role::Reader)
-        && plan.rule(name).is_some_and(|rule| rule.mode == exchange::Mode::Transfer)
-        && !is_meeting
+    plan.role(name, false) == Some(Role::Reader) && !is_meeting
 }
 
 /// Whether a name is that of a file which this program exchanges from memory, and which does not exist as a file.
@@ -114,6 +112,11 @@ pub(crate) unsafe fn is_carried(name: *const c_char) -> bool {
 /// Whether the rule for a file says that data is copied when it is written.
 pub(crate) fn is_buffered(name: &str) -> bool {
     plan().and_then(|plan| plan.rule(name)).is_none_or(|rule| rule.buffer)
+}
+
+/// Which calls end a cycle of a file.
+pub(crate) fn cycle_end(name: &str) -> CycleEnd {
+    plan().and_then(|plan| plan.rule(name)).map_or(CycleEnd::Close, |rule| rule.cycle)
 }
 
 /// This process's exchange, made at the first coupled file.

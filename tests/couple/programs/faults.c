@@ -1,4 +1,4 @@
-/* faults write|partial|die|abort|read FILE DIRECTORY: two variables, and what goes wrong with them. The reader tells codes and
+/* faults write|partial|die|abort|late|read FILE DIRECTORY: two variables, and what goes wrong with them. The reader tells codes and
  * sentences, and ends by itself. */
 #include "told.h"
 
@@ -15,15 +15,17 @@ static void write_file(const char *verb, const char *name)
     DO(ncmpi_def_dim(file, "n", N, &dimension));
     DO(ncmpi_def_var(file, "a", NC_DOUBLE, 1, &dimension, &a));
     DO(ncmpi_def_var(file, "b", NC_DOUBLE, 1, &dimension, &b));
-    DO(ncmpi_enddef(file));
-    DO(ncmpi_put_vara_double_all(file, a, &start, &count, values));
-    if (!strcmp(verb, "die")) _exit(3);
     if (!strcmp(verb, "abort")) {
         DO(ncmpi_abort(file));
         return;
     }
+    DO(ncmpi_enddef(file));
+    DO(ncmpi_put_vara_double_all(file, a, &start, &count, values));
+    if (!strcmp(verb, "die")) _exit(3);
     if (strcmp(verb, "partial")) DO(ncmpi_put_vara_double_all(file, b, &start, &count, values));
-    DO(ncmpi_close(file));
+    /* In data mode this is as closing. */
+    if (!strcmp(verb, "late")) DO(ncmpi_abort(file));
+    else DO(ncmpi_close(file));
 }
 
 static void tell(const char *what, int code) { fprintf(told_, "%s: %d: %s\n", what, code, ncmpi_strerror(code)); }

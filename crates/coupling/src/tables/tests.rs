@@ -25,6 +25,7 @@ distribution = "balanced"
 matchers = 8
 buffer = false
 mirror_root = true
+cycle = "sync"
 
 [[file]]
 name = "mean"
@@ -46,6 +47,7 @@ fn every_key_is_understood() {
     assert_eq!(history.distribution, Distribution::Balanced);
     assert_eq!((history.matchers, history.sessions), (Some(8), Some(10)));
     assert_eq!(history.queue, Some((2, FullQueue::Discard)));
+    assert_eq!(history.cycle, crate::CycleEnd::Sync);
     assert!(history.replay && !history.buffer && history.mirror_root && !history.write_only);
     assert_eq!(history.parties.names().collect::<Vec<_>>(), ["model", "assimilation", "plot"]);
     assert_eq!(configuration.rule("01/history.060000.nc"), None);
@@ -120,7 +122,7 @@ name = "viewer"
     let configuration = Configuration::parse(&format!("{ALL}{programs}"), "couple.toml").unwrap();
     assert_eq!(configuration.components, ["model", "assimilation", "plot", "viewer"]);
     let [program] = configuration.programs.as_slice() else { panic!("{configuration:?}") };
-    assert_eq!((program.component.as_str(), program.line), ("plot", 29));
+    assert_eq!((program.component.as_str(), program.line), ("plot", 30));
     assert_eq!(program.command, ["python3", "plot.py"]);
     assert_eq!(program.directory.as_deref(), Some("plots"));
     assert_eq!(program.environment, [("DISPLAY".to_owned(), ":0".to_owned())]);

@@ -210,3 +210,24 @@ fn who_has_no_part_in_a_file_is_told_so() {
     );
     assert_eq!(fault.status(), -37);
 }
+
+#[test]
+fn two_files_of_one_rule_are_not_taken_for_each_other() {
+    let meet = Meet::new(TWO);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            meet.ranks("model", 1, |exchange, group| {
+                let mut file = exchange.create("1/a.nc", group).unwrap();
+                define(&mut file, vec![variable("t", &[4])]);
+                file.close(0).unwrap();
+            });
+        });
+        meet.ranks("plot", 1, |exchange, group| {
+            let fault = fault(exchange.open("2/a.nc", group));
+            assert!(matches!(fault, Fault::OtherFile { .. }), "{fault}");
+            let text = fault.to_string();
+            assert!(text.starts_with("`2/a.nc` is to be read, but"), "{text}");
+        });
+        meet.ended(1, "exit status 0");
+    });
+}

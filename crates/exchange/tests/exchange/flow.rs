@@ -419,3 +419,29 @@ fn what_was_carried_is_written_down() {
         .collect();
     assert_eq!(told, [(false, "model", 1, 1, 2000), (true, "plot", 1, 1, 2000)]);
 }
+
+#[test]
+fn what_nobody_wrote_is_filled() {
+    let meet = Meet::new(TWO);
+    let write = || {
+        meet.ranks("model", 1, |exchange, group| {
+            let mut file = exchange.create("a.nc", group).unwrap();
+            let filled =
+                exchange::VariableSpec { fill: Some(Type::Int.fill()), ..variable("t", &[6]) };
+            define(&mut file, vec![filled]);
+            let values = [1, 2];
+            put(&mut file, 0, &slab(&[2], &[2]), &values).unwrap();
+            file.close(0).unwrap();
+        });
+    };
+    let read = || {
+        meet.ranks("plot", 1, |exchange, group| {
+            let mut file = exchange.open("a.nc", group).unwrap();
+            let fill = -2_147_483_647;
+            let found = get(&mut file, 0, &slab(&[0], &[6])).unwrap();
+            assert_eq!(found, [fill, fill, 1, 2, fill, fill]);
+            file.close().unwrap();
+        });
+    };
+    both(write, read);
+}
