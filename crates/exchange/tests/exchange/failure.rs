@@ -37,6 +37,18 @@ fn who_never_comes_is_named_after_a_while() {
     assert!(text.starts_with("plot, rank 0: file `a.nc`: waited "), "{text}");
     assert!(text.contains("for model to create it"), "{text}");
     assert_eq!(fault.status(), -204);
+    // Who tries again wants the same.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            meet.ranks("model", 1, |exchange, group| {
+                let mut file = exchange.create("a.nc", group).unwrap();
+                define(&mut file, vec![variable("t", &[4])]);
+                file.close(0).unwrap();
+            });
+        });
+        let opened = (0..100).find_map(|_| exchange.open("a.nc", &alone()).ok());
+        opened.expect("it is there now").close().unwrap();
+    });
 }
 
 #[test]
