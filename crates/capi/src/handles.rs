@@ -43,6 +43,11 @@ impl<T> Table<T> {
         self.entries().remove(&handle.addr()).ok_or_else(|| self.wrong(handle))
     }
 
+    /// Takes all handles back.
+    pub(crate) fn take_all(&self) -> Vec<Arc<T>> {
+        self.entries().drain().map(|(_, object)| object).collect()
+    }
+
     fn wrong(&self, handle: *mut c_void) -> Error {
         match handle.is_null() {
             true => Error::Null { argument: self.kind },

@@ -15,6 +15,7 @@ mod files;
 mod handles;
 mod listing;
 mod places;
+pub mod scdc;
 
 pub use error::{Error, Result, sluice_error};
 pub use files::*;

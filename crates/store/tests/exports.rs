@@ -208,3 +208,33 @@ fn a_read_only_store_reads_and_refuses_every_change() {
     let (dir, name) = file.parent().unwrap();
     assert_eq!(errno(dir.remove(&name, false)), read_only);
 }
+
+#[test]
+fn a_store_comes_and_goes_while_the_list_is_used() {
+    let exports = Exports::new([(b"m".to_vec(), Arc::new(MemStore::new()) as Arc<dyn Store>)]);
+    let exports = exports.expect("a name");
+    let root = exports.root().expect("a root");
+    assert!(root.walk(&[b"a"]).is_err());
+    exports.add(b"a", Arc::new(MemStore::new())).expect("a name");
+    assert!(exports.add(b"a", Arc::new(MemStore::new())).is_err(), "given twice");
+    assert!(exports.add(b"x/y", Arc::new(MemStore::new())).is_err(), "no name");
+    assert_eq!(exports.names(), [b"a".to_vec(), b"m".to_vec()]);
+    let a = root.walk(&[b"a"]).expect("there").end.expect("all");
+    let m = root.walk(&[b"m"]).expect("there").end.expect("all");
+    assert_ne!(a.qid().path, m.qid().path);
+    a.make_directory(b"d", 0o755).expect("made");
+    let mut listed = Vec::new();
+    let listing = root.open(p9::OpenFlags::DIRECTORY).expect("open");
+    listing
+        .read_directory(0, &mut |entry| {
+            listed.push(entry.name.to_vec());
+            true
+        })
+        .expect("listed");
+    listed.sort_unstable();
+    assert_eq!(listed, [&b"."[..], b"..", b"a", b"m"]);
+    assert!(exports.remove(b"a"));
+    assert!(!exports.remove(b"a"));
+    assert!(root.walk(&[b"a"]).is_err());
+    assert!(a.walk(&[b"d"]).is_ok(), "who has it keeps it");
+}

@@ -35,7 +35,7 @@ impl RootNode {
     /// Refuses to make `name`, with what mkdir(2) would say of a read-only file system.
     fn refuse_new<T>(&self, operation: &'static str, name: &[u8]) -> Result<T> {
         name::check(operation, name, Errno::EEXIST)?;
-        if self.list.members.contains_key(name) {
+        if self.list.members().contains_key(name) {
             return Err(refusal(operation, Errno::EEXIST));
         }
         Err(Error::ReadOnly { operation })
@@ -51,7 +51,7 @@ impl Node for RootNode {
 
     /// Walking to a member, and listing them, asks for its root.
     fn blocks(&self) -> bool {
-        self.list.members.values().any(|member| member.store.blocks())
+        self.list.members().values().any(|member| member.store.blocks())
     }
 
     fn walk(&self, names: &[&[u8]]) -> Result<Walk> {
@@ -60,7 +60,8 @@ impl Node for RootNode {
             b"." | b".." => Ok(here()),
             name => {
                 name::check("walk", name, Errno::EINVAL)?;
-                let member = self.list.members.get(name).ok_or(refusal("walk", Errno::ENOENT))?;
+                let members = self.list.members();
+                let member = members.get(name).ok_or(refusal("walk", Errno::ENOENT))?;
                 Ok(Arc::new(MemberNode::top(&self.list, member)?))
             }
         })
@@ -84,7 +85,7 @@ impl Node for RootNode {
         _mode: u32,
     ) -> Result<(Arc<dyn Node>, Arc<dyn OpenNode>)> {
         name::check("open", name, Errno::EISDIR)?;
-        if self.list.members.contains_key(name) && !flags.contains(OpenFlags::EXCLUSIVE) {
+        if self.list.members().contains_key(name) && !flags.contains(OpenFlags::EXCLUSIVE) {
             return Err(refusal("open", Errno::EISDIR));
         }
         self.refuse_new("open", name)
@@ -96,7 +97,7 @@ impl Node for RootNode {
 
     /// Refuses a member as rmdir(2) does a mount point, which no right to write would change.
     fn remove(&self, name: &[u8], directory: bool) -> Result<()> {
-        if directory && self.list.members.contains_key(name) {
+        if directory && self.list.members().contains_key(name) {
             return Err(refusal("unlink", Errno::EBUSY));
         }
         Err(Error::ReadOnly { operation: "unlink" })
@@ -125,7 +126,7 @@ fn attributes(list: &List) -> Attributes {
         mode: mode::DIRECTORY | 0o555,
         uid: rustix::process::geteuid().as_raw(),
         gid: rustix::process::getegid().as_raw(),
-        nlink: 2 + list.members.len() as u64,
+        nlink: 2 + list.members().len() as u64,
         rdev: 0,
         size: 0,
         block_size: 4096,
@@ -151,14 +152,17 @@ impl Listing for Members {
         qid()
     }
 
-    /// In the order of names.
     fn entries(
         &self,
         cookie: u64,
         _is_beginning: bool,
         take: &mut dyn FnMut(DirEntry<'_>) -> bool,
     ) -> Result<()> {
-        for member in self.0.members.values() {
+        let members = self.0.members();
+        let mut members: Vec<_> = members.values().collect();
+        // In the order of their numbers, as cookies must be.
+        members.sort_unstable_by_key(|member| member.number);
+        for member in members {
             // Members are counted from 1.
             let offset = FIRST_COOKIE - 1 + member.number;
             if offset <= cookie {
