@@ -4,6 +4,7 @@ use std::io::{BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
@@ -21,6 +22,9 @@ use crate::args::log;
 use crate::format::bytes_text;
 use crate::in_force::InForce;
 use crate::report::{say, tell};
+
+/// How often is shown how far it is.
+const SHOW_EVERY: Duration = Duration::from_millis(50);
 
 /// Brings everything to its place, or waits until the log's agent has.
 pub(crate) fn drain(args: &log::Drain, in_force: InForce) -> Result<ExitCode> {
@@ -159,14 +163,17 @@ fn carry_out(
     let (progress, began) = (drain.progress(), Instant::now());
     let show = Show::best();
     let ended = std::thread::scope(|scope| {
-        let work = scope.spawn(|| {
+        let (end, ended) = std::sync::mpsc::channel::<()>();
+        let drain = &mut drain;
+        let work = scope.spawn(move || {
+            // Dropped when all is done.
+            let _end = end;
             drain.run(Until::Drained, |error| {
                 say(format_args!("sluice: {}; it is tried again, interrupt to stop", text(error)));
             })
         });
-        while !work.is_finished() {
+        while ended.recv_timeout(SHOW_EVERY) == Err(RecvTimeoutError::Timeout) {
             show.snapshot(&progress.snapshot());
-            std::thread::sleep(Duration::from_millis(50));
         }
         work.join()
     });
