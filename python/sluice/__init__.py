@@ -8,8 +8,8 @@
     ['hello']
 
 `open` gives what Python's own `open` gives. `listdir`, `scandir`, `stat`, `exists`, `mkdir`, `makedirs`, `remove`, `rmdir`,
-`rename` and `readlink` stand for those of `os`. `Service` offers directories and memory to others, and with
-fsspec installed, `fsspec.open("scdc+uds://…")` works, as does whatever is built on it.
+`rename` and `readlink` stand for those of `os`. `Service` offers directories and memory to others, `View` is
+what a dataset's view holds as numpy arrays that are read when they are indexed, `Array` the same of any file, and with fsspec installed, `fsspec.open("scdc+uds://…")` works, as does whatever is built on it.
 """
 
 import atexit as _atexit
@@ -31,14 +31,17 @@ from sluice._names import (
     stat,
 )
 from sluice._service import Counters, Service, stop_all as _stop_all
+from sluice._view import Array, View
 
 __version__ = _sluice.__version__
 
 __all__ = [
+    "Array",
     "Counters",
     "Entry",
     "RawFile",
     "Service",
+    "View",
     "exists",
     "listdir",
     "makedirs",

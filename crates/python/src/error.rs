@@ -65,6 +65,14 @@ pub(crate) enum Error {
         #[from]
         source: sieve::Error,
     },
+    /// A definition that is none, or says nothing that numpy could read.
+    #[error("{name}: {reason}")]
+    Layout {
+        /// The dataset.
+        name: String,
+        /// Why.
+        reason: String,
+    },
     /// A service cannot be started.
     #[error("{}", chain(source))]
     Serve {
@@ -108,7 +116,11 @@ impl Error {
     /// The number and the file of an `OSError`; none for what is wrong with the arguments.
     fn errno(&self) -> Option<(i32, Option<&str>)> {
         match self {
-            Self::Address(_) | Self::Config(_) | Self::NotFar { .. } | Self::Pattern { .. } => None,
+            Self::Address(_)
+            | Self::Config(_)
+            | Self::NotFar { .. }
+            | Self::Layout { .. }
+            | Self::Pattern { .. } => None,
             Self::Unreachable { uri, .. } => Some((Errno::EOPNOTSUPP.raw(), Some(uri))),
             Self::Unreadable { path, source } => {
                 Some((source.raw_os_error().unwrap_or(Errno::EIO.raw()), Some(path)))

@@ -9,11 +9,12 @@
 //! 5. What went wrong becomes an `OSError` with errno and file name ([`error`]).
 //!
 //! Which service a name means is found by [`places`]; operations on names are in [`names`]. A service of
-//! this process is [`serving`].
+//! this process is [`serving`]; how the file of a dataset's view lies in memory tells [`layout`].
 
 mod buffer;
 mod error;
 mod file;
+mod layout;
 mod names;
 mod places;
 mod serving;
@@ -29,5 +30,6 @@ fn _sluice(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<file::File>()?;
     names::add(module)?;
     places::add(module)?;
+    layout::add(module)?;
     serving::add(module)
 }
