@@ -13,6 +13,7 @@ use p9::{Data, Dialect, Errno, Fid, Reply, Request, Tag};
 use rustix::net::sockopt::{self, Timeout};
 
 use crate::error::{Error, ProtocolError, Result};
+use crate::interrupt::{INTERRUPTED, interrupted};
 use crate::link::{Exchange, Link, Sent, has_hung_up, has_input, send_some, wait_either};
 use crate::lock;
 use receive::{Arrival, Receiver};
@@ -493,6 +494,9 @@ impl Connection {
                     if self.patience.is_some_and(|patience| since.elapsed() > patience) {
                         return Err(self.lost(Errno::ETIMEDOUT));
                     }
+                    if interrupted() {
+                        return Err(self.lost(INTERRUPTED));
+                    }
                     let can_read = !lock(&self.slots).reader;
                     if wait_either(socket, can_read) && can_read {
                         self.read_one_for_all()?;
@@ -534,6 +538,8 @@ impl Connection {
         let error = match error {
             // What was in flight may have been executed.
             Error::NotSent { errno, .. } => self.lost(*errno),
+            // Who gave up is one thread; to the others it is a break like any other.
+            Error::Lost { errno: INTERRUPTED, .. } => self.lost(Errno::ECONNRESET),
             other if other.is_retryable() => other.clone(),
             _ => return,
         };

@@ -15,6 +15,7 @@ use rustix::net::{
 };
 
 use crate::error::{Error, Result};
+use crate::interrupt::{INTERRUPTED, interrupted};
 use crate::link::{Exchange, Link, errno_of};
 
 /// How long one address may take to answer.
@@ -229,6 +230,7 @@ fn connect_within(socket: &OwnedFd, address: &SocketAddrAny) -> std::result::Res
         match poll(&mut fds, Some(&limit)) {
             Ok(0) => return Err(Errno::ETIMEDOUT),
             Ok(_) => break,
+            Err(rustix::io::Errno::INTR) if interrupted() => return Err(INTERRUPTED),
             Err(rustix::io::Errno::INTR) => {}
             Err(error) => return Err(errno_of(error)),
         }

@@ -3,11 +3,13 @@
 use std::io::IoSlice;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use p9::Errno;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, sendmsg, sockopt};
+
+use crate::interrupt::{INTERRUPTED, TICK, interrupted, is_watched};
 
 /// A service in the same process: one call, one reply. Implemented by the `service` crate.
 pub trait Exchange: Send + Sync {
@@ -63,16 +65,44 @@ pub(crate) fn send_some(socket: &OwnedFd, head: &[u8], tail: &[u8]) -> Result<Se
 /// Receives at least one byte, waiting for it. The end of the stream is `ECONNRESET`: a service
 /// never ends a connection in good order.
 pub(crate) fn receive(socket: &OwnedFd, buffer: &mut [u8], whole: bool) -> Result<usize, Errno> {
+    if !whole && is_watched() {
+        wait_watched(socket)?;
+    }
     let flags = if whole { RecvFlags::WAITALL } else { RecvFlags::empty() };
     loop {
         match recv(socket, &mut *buffer, flags) {
             Ok((0, _)) if !buffer.is_empty() => return Err(Errno::ECONNRESET),
             Ok((count, _)) => return Ok(count),
+            Err(rustix::io::Errno::INTR) if interrupted() => return Err(INTERRUPTED),
             Err(rustix::io::Errno::INTR) => {}
             Err(rustix::io::Errno::AGAIN) => return Err(Errno::ETIMEDOUT),
             Err(error) => return Err(errno_of(error)),
         }
     }
+}
+
+/// Waits for input as long as receiving would, and asks meanwhile whether to give up. A signal that came just before
+/// recv(2) would not end that.
+fn wait_watched(socket: &OwnedFd) -> Result<(), Errno> {
+    if has_input(socket) {
+        return Ok(());
+    }
+    let limit = sockopt::socket_timeout(socket, sockopt::Timeout::Recv).ok().flatten();
+    let since = Instant::now();
+    while limit.is_none_or(|limit| since.elapsed() < limit) {
+        let mut fds = [PollFd::from_borrowed_fd(socket.as_fd(), PollFlags::IN)];
+        let tick = rustix::event::Timespec { tv_sec: 0, tv_nsec: TICK.subsec_nanos().into() };
+        match poll(&mut fds, Some(&tick)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {
+                if interrupted() {
+                    return Err(INTERRUPTED);
+                }
+            }
+            // What is wrong with the socket is said by recv(2).
+            _ => return Ok(()),
+        }
+    }
+    Err(Errno::ETIMEDOUT)
 }
 
 /// Waits until the socket can take bytes or has some; true: it has some.

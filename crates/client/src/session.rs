@@ -10,6 +10,7 @@ use crate::connection::Connection;
 use crate::dial::Dial;
 use crate::error::{Error, Result};
 use crate::handle::Handle;
+use crate::interrupt::{INTERRUPTED, interrupted};
 use crate::live::Live;
 use crate::options::Options;
 use crate::path::{Parsed, names_of};
@@ -202,6 +203,9 @@ impl Session {
         let mut wait = BACK_OFF_MIN;
         let since = *dialing.broken_since.get_or_insert_with(Instant::now);
         loop {
+            if interrupted() {
+                return Err(self.given_up());
+            }
             match self.dial_once() {
                 Ok(live) => {
                     *dialing = Dialing { connected_once: true, ..Dialing::default() };
@@ -222,6 +226,11 @@ impl Session {
             pause(wait);
             wait = (wait * 2).min(BACK_OFF_MAX);
         }
+    }
+
+    /// A signal came while something was waited for.
+    fn given_up(&self) -> Error {
+        Error::Lost { peer: self.dial.peer(), errno: INTERRUPTED }
     }
 
     fn dial_once(&self) -> Result<Live> {
@@ -272,6 +281,9 @@ impl Session {
                 Err(error @ Error::Lost { .. }) if repeat == Repeat::Safe => error,
                 other => return other,
             };
+            if interrupted() {
+                return Err(self.given_up());
+            }
             // A service that breaks again and again at the same request: first at once, then
             // slower, then not any more.
             let since = *first_break.get_or_insert_with(Instant::now);

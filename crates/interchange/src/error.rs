@@ -38,6 +38,7 @@ pub enum Error {
         reason: &'static str,
     },
     /// An HDF5 file that cannot be read.
+    #[cfg(feature = "hdf5")]
     #[error(transparent)]
     Hdf(#[from] hdf::Error),
     /// A view that cannot be placed.

@@ -8,14 +8,19 @@
 
 mod c;
 mod error;
+#[cfg(feature = "hdf5")]
 mod hdf5;
 mod numpy;
 mod shape;
 
 pub use c::{export as to_c, import as from_c};
 pub use error::{Error, Result};
+#[cfg(feature = "hdf5")]
 pub use hdf5::{Imported, import as from_hdf5};
-pub use numpy::{export as to_numpy, import as from_numpy, import_npy as from_npy};
+pub use numpy::{
+    Mapped, export as to_numpy, import as from_numpy, import_npy as from_npy,
+    mapped as numpy_arrays,
+};
 
 use drepl::Definition;
 use drepl::definition::{

@@ -261,17 +261,29 @@ fn numbers(literals: &[Literal], what: &str) -> Result<Vec<u64>> {
     literals.iter().map(number).collect()
 }
 
-/// A piece of Python that maps every variable of a view's file: `{'b': numpy.memmap(…), …}`.
+/// A variable of a view's file, as an array of numpy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mapped {
+    /// The variable.
+    pub name: String,
+    /// Its elements, as a literal of Python that `numpy.dtype` takes.
+    pub dtype: String,
+    /// Where it begins in the file, in bytes.
+    pub offset: u64,
+    /// How long it is in each dimension; none for a single element.
+    pub shape: Vec<u64>,
+    /// Whether the first index varies fastest, as in Fortran.
+    pub is_fortran: bool,
+}
+
+/// The variables of a view's file as arrays.
 ///
 /// # Errors
 /// When the view cannot be placed, or holds an array whose length is stored in the dataset.
-pub fn export(definition: &Definition, view: usize) -> Result<String> {
+pub fn mapped(definition: &Definition, view: usize) -> Result<Vec<Mapped>> {
     let placement = Layout::new(definition)?.view(view, &Lengths::new())?;
     let view = &definition.views[view];
-    let mode = if view.read_only { "r" } else { "r+" };
-    let mut text = String::from("import numpy\n\n\ndef variables(file):\n");
-    let _ = writeln!(text, "    \"\"\"The variables of the view {}, mapped.\"\"\"", view.name);
-    text.push_str("    return {\n");
+    let mut arrays = Vec::new();
     for placed in placement.variables() {
         let variable = &view.variables[placed.variable];
         let source = &definition.variables[variable.source];
@@ -282,15 +294,38 @@ pub fn export(definition: &Definition, view: usize) -> Result<String> {
             let element = outer.element.clone();
             kind = element;
         }
-        let shape: String = shape.iter().map(|length| format!("{length}, ")).collect();
-        let order = if view.order == Order::RowMinor { "F" } else { "C" };
+        arrays.push(Mapped {
+            name: variable.name.clone(),
+            dtype: dtype(&kind, view, &variable.name)?,
+            offset: placed.offset,
+            shape,
+            is_fortran: view.order == Order::RowMinor,
+        });
+    }
+    Ok(arrays)
+}
+
+/// A piece of Python that maps every variable of a view's file: `{'b': numpy.memmap(…), …}`.
+///
+/// # Errors
+/// As [`mapped`].
+pub fn export(definition: &Definition, view: usize) -> Result<String> {
+    let arrays = mapped(definition, view)?;
+    let view = &definition.views[view];
+    let mode = if view.read_only { "r" } else { "r+" };
+    let mut text = String::from("import numpy\n\n\ndef variables(file):\n");
+    let _ = writeln!(text, "    \"\"\"The variables of the view {}, mapped.\"\"\"", view.name);
+    text.push_str("    return {\n");
+    for array in arrays {
+        let shape: String = array.shape.iter().map(|length| format!("{length}, ")).collect();
+        let order = if array.is_fortran { "F" } else { "C" };
         let _ = writeln!(
             text,
             "        {:?}: numpy.memmap(\n            file, dtype={}, mode='{mode}',\n            \
              offset={}, shape=({}), order='{order}',\n        ),",
-            variable.name,
-            dtype(&kind, view, &variable.name)?,
-            placed.offset,
+            array.name,
+            array.dtype,
+            array.offset,
             shape.trim_end(),
         );
     }

@@ -8,6 +8,7 @@ use p9::{Data, Errno, Reply, Tag};
 
 use super::{Body, Connection, SPARE_LEN_MIN, Slot, Slots, Ticket, VERSION_SLOT};
 use crate::error::{Error, ProtocolError, Result};
+use crate::interrupt::{INTERRUPTED, TICK, interrupted, is_watched};
 use crate::link::{Link, receive};
 use crate::lock;
 
@@ -51,8 +52,22 @@ impl Connection {
             }
             if slots.reader {
                 slots.waiters += 1;
-                slots = self.arrived.wait(slots).unwrap_or_else(PoisonError::into_inner);
+                slots = match is_watched() {
+                    false => self.arrived.wait(slots).unwrap_or_else(PoisonError::into_inner),
+                    true => {
+                        let waited = self.arrived.wait_timeout(slots, TICK);
+                        waited.unwrap_or_else(PoisonError::into_inner).0
+                    }
+                };
                 slots.waiters -= 1;
+                if slots.reader && is_watched() {
+                    drop(slots);
+                    if interrupted() {
+                        self.forget(ticket);
+                        return Err(self.lost(INTERRUPTED));
+                    }
+                    slots = lock(&self.slots);
+                }
                 continue;
             }
             slots.reader = true;
