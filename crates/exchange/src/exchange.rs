@@ -221,6 +221,10 @@ impl Exchange {
         } else {
             Ok(Vec::new())
         };
+        if found.is_err() {
+            // Whoever tries again wants the same opening.
+            meeting.withdraw(key, "r");
+        }
         let told = match &found {
             Ok(bytes) => [&[0], bytes.as_slice()].concat(),
             Err(fault) => {
@@ -239,6 +243,10 @@ impl Exchange {
             }
             None => return Err(garbled()),
         };
+        if me.rank == 0 && !is_file {
+            // The writers have found those of the opening before, or it would not have been read.
+            meeting.forget(key, &["r"]);
+        }
         let format = post.format;
         let lists = rosters.into_iter().map(|(one, list)| (one, Some(list))).collect();
         let mut lane = self.lane(key, name, rule, me, lists);

@@ -8,12 +8,12 @@
 //! MEET/f/STREAM/READER.OPENING.cCYCLE    header and records of a cycle that is finished
 //! MEET/f/STREAM/READER.OPENING.xCYCLE    why there is no such cycle
 //! MEET/f/STREAM/READER.OPENING.dWRITER   the component has closed the file (mode `file`)
-//! MEET/f/STREAM/READER.OPENING.e         the readers have closed it (mode `file`)
 //! MEET/ended/COMPONENT                   how a component has ended: from the launcher
 //! MEET/flow/PROCESS                      what has been carried: for the launcher
 //! ```
 //!
-//! A file appears under its name when it is complete, and is never changed.
+//! A file appears under its name when it is complete, and is never changed. What belongs to an opening goes when the next one is over: its
+//! number is needed until then by those who count anew.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -134,6 +134,19 @@ impl Meeting {
             }
             Err(source) => Err(fault("the meeting directory", &path, source)),
         }
+    }
+
+    /// Removes what the openings before this one have left under these ends.
+    pub(crate) fn forget(&self, lane: LaneKey, ends: &[&str]) {
+        let Some(opening) = lane.opening.checked_sub(1) else { return };
+        for end in ends {
+            let _ = fs::remove_file(self.file(LaneKey { opening, ..lane }, end));
+        }
+    }
+
+    /// Takes back what was left.
+    pub(crate) fn withdraw(&self, lane: LaneKey, end: &str) {
+        let _ = fs::remove_file(self.file(lane, end));
     }
 
     pub(crate) fn has(&self, lane: LaneKey, end: &str) -> bool {

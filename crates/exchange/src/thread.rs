@@ -492,9 +492,26 @@ impl State {
             .map(|lane| lane.key)
             .collect();
         for key in over {
-            self.lanes.remove(&key);
+            if let Some(lane) = self.lanes.remove(&key) {
+                self.forget_before(&lane);
+            }
             self.early.remove(&key);
             self.past.insert(key);
+        }
+    }
+
+    /// An opening that was read to its end proves that nobody needs the one before it.
+    fn forget_before(&self, lane: &crate::lane::Lane) {
+        if lane.is_file || lane.abandoned.is_some() || !lane.leads() {
+            return;
+        }
+        let own = format!("w{}", lane.me.component.0);
+        self.meeting.forget(lane.key, &[&own]);
+        if lane.posts() {
+            // Openings of a file are alike; what one had more of stays.
+            for cycle in 0..=lane.posted {
+                self.meeting.forget(lane.key, &[&format!("c{cycle}"), &format!("x{cycle}")]);
+            }
         }
     }
 

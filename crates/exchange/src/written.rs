@@ -226,26 +226,25 @@ impl Written {
                 .sum()
         };
         let worth = FETCH_BEGINS + Duration::from_secs_f64(bytes as f64 / COPIED_BYTES_PER_SECOND);
-        let fetched =
-            self.shared.wait(begun + worth, |state| of_program(state).is_empty().then_some(()))?;
+        let busy = |state: &crate::hub::State| {
+            let mut pulls = state.pulls.values();
+            pulls.any(|pull| pull.of_program && handed.contains(&pull.handle))
+        };
+        self.shared.wait(begun + worth, |state| of_program(state).is_empty().then_some(()))?;
         let patience = self.shared.lock().plan.patience();
-        if fetched.is_none() {
-            let left = of_program(&self.shared.lock());
-            for handle in left {
-                let mut state = self.shared.lock();
-                let size = state.pieces.get(&handle).map(Piece::bytes);
-                let Some(buffer) = size.map(|bytes| state.buffer(bytes)) else { continue };
-                if let Some(piece) = state.pieces.get_mut(&handle) {
-                    piece.copy(buffer);
-                }
+        // What is being fetched comes to its end without us, and then perhaps nothing is left to copy.
+        self.shared.wait(begun + patience, |state| (!busy(state)).then_some(()))?;
+        let left = of_program(&self.shared.lock());
+        for handle in left {
+            let mut state = self.shared.lock();
+            let size = state.pieces.get(&handle).map(Piece::bytes);
+            let Some(buffer) = size.map(|bytes| state.buffer(bytes)) else { continue };
+            if let Some(piece) = state.pieces.get_mut(&handle) {
+                piece.copy(buffer);
             }
         }
         // Whoever is in the middle of it has been told where the program has it.
-        let quiet = self.shared.wait(begun + patience, |state| {
-            let busy =
-                state.pulls.values().any(|pull| pull.of_program && handed.contains(&pull.handle));
-            (!busy).then_some(())
-        })?;
+        let quiet = self.shared.wait(begun + patience, |state| (!busy(state)).then_some(()))?;
         self.waited(begun.elapsed());
         quiet.ok_or_else(|| Fault::Late {
             component: self.component(),

@@ -37,6 +37,18 @@ fn who_never_comes_is_named_after_a_while() {
     assert!(text.starts_with("plot, rank 0: file `a.nc`: waited "), "{text}");
     assert!(text.contains("for model to create it"), "{text}");
     assert_eq!(fault.status(), -204);
+    // Who tries again wants the same.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            meet.ranks("model", 1, |exchange, group| {
+                let mut file = exchange.create("a.nc", group).unwrap();
+                define(&mut file, vec![variable("t", &[4])]);
+                file.close(0).unwrap();
+            });
+        });
+        let opened = (0..100).find_map(|_| exchange.open("a.nc", &alone()).ok());
+        opened.expect("it is there now").close().unwrap();
+    });
 }
 
 #[test]
@@ -230,4 +242,41 @@ fn two_files_of_one_rule_are_not_taken_for_each_other() {
         });
         meet.ended(1, "exit status 0");
     });
+}
+
+#[test]
+fn a_reader_that_vanishes_keeps_no_writer() {
+    let meet = Meet::new(TWO);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let exchange = meet.join("plot");
+            let file = exchange.open("a.nc", &alone()).unwrap();
+            std::mem::forget(file);
+        });
+        meet.ranks("model", 2, |exchange, group| {
+            let mut file = exchange.create("a.nc", group).unwrap();
+            define(&mut file, vec![variable("t", &[4])]);
+            let values = [5; 4];
+            put(&mut file, 0, &slab(&[0], &[4]), &values).unwrap();
+            file.finish(0).unwrap();
+            file.delivered().unwrap();
+            file.close(0).unwrap();
+        });
+    });
+}
+
+#[test]
+fn who_reads_too_slowly_is_named() {
+    let meet = Meet::new(&format!("{TWO}queue = 1\n"));
+    let plan = meet.plan("model").with_patience(Duration::from_millis(300));
+    let exchange = Exchange::join(plan).unwrap();
+    let mut file = exchange.create("a.nc", &alone()).unwrap();
+    define(&mut file, vec![variable("t", &[4])]);
+    file.close(0).unwrap();
+    let fault = fault(exchange.create("a.nc", &alone()));
+    let text = fault.to_string();
+    assert!(text.contains("for plot to read one of 1 cycles"), "{text}");
+    let unread = exchange.leave();
+    assert_eq!(unread.len(), 1);
+    assert!(unread[0].why.starts_with("plot did not read it in"), "{unread:?}");
 }

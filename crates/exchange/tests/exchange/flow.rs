@@ -445,3 +445,38 @@ fn what_nobody_wrote_is_filled() {
     };
     both(write, read);
 }
+
+#[test]
+fn what_is_left_in_the_directory_does_not_grow() {
+    let meet = Meet::new(TWO);
+    let cycles = 20;
+    let write = || {
+        meet.ranks("model", 2, |exchange, group| {
+            for cycle in 0..cycles {
+                let mut file = exchange.create("a.nc", group).unwrap();
+                define(&mut file, vec![variable("t", &[1])]);
+                let values = [cycle];
+                put(&mut file, 0, &slab(&[0], &[1]), &values).unwrap();
+                file.close(0).unwrap();
+            }
+        });
+    };
+    let read = || {
+        meet.ranks("plot", 1, |exchange, group| {
+            for cycle in 0..cycles {
+                let mut file = exchange.open("a.nc", group).unwrap();
+                assert_eq!(get(&mut file, 0, &slab(&[0], &[1])).unwrap(), [cycle]);
+                file.close().unwrap();
+            }
+        });
+    };
+    both(write, read);
+    let streams = std::fs::read_dir(meet.directory.path().join("f")).unwrap();
+    let stream = streams.map(|entry| entry.unwrap().path()).next().unwrap();
+    let mut left: Vec<String> = std::fs::read_dir(stream)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    left.sort();
+    assert_eq!(left, ["1.19.c0", "1.19.r", "1.19.w0", "1.19.x1", "name"]);
+}
