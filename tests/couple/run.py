@@ -6,6 +6,7 @@
   every W+R    a file that is written in every way PnetCDF has, and read in every way, by W and R ranks
   s3d W+R      the pattern of S3D-IO in Fortran, with blocking and nonblocking calls
   dtf W+R      the same with calls of DTF, linked with libdtf.so; and with the configuration given by dtf_init alone
+  multiple W+R a cycle that is read by several calls of dtf_transfer
   late W+R     the reader starts first, and asks whether the file exists before it does
   cxx W+R      PnetCDF's interface for C++
   nf90 W+R     its interface for Fortran 90, with records; and with one cycle of DTF for each
@@ -118,6 +119,7 @@ class Flavour:
         before = dict(self.library.link)
         dtf = places.target_directory() / "release"
         if "-DWITH_DTF" in flags:
+            words.append(f"-I{places.REPOSITORY}/crates/dtf/include")
             link = [f"-L{dtf}", "-ldtf", f"-Wl,-rpath,{dtf}", *link]
         language = "mpifh" if is_fortran else "cxx" if source.endswith(".cpp") else "c"
         self.library.link = before | {language: link}
@@ -292,6 +294,15 @@ def check_dtf(scene, flavour, other, ranks):
     said.together((flavour, ranks[0], writer(file, said.place("exchange/writer")), variables),
                   (other, ranks[1], reader(file, said.place("exchange/reader")), variables))
     same(scene.directory / "file" / "reader", said.directory / "exchange" / "reader", tellings(ranks[1]))
+
+
+def check_multiple(scene, flavour, other, ranks):
+    configuration, file = scene.configuration(DTF_GRAMMAR.format(mode="transfer")), scene.directory / "coupled.nc"
+    sides = []
+    for component, one, number, verb in (("wrt", flavour, ranks[0], "write"), ("rdr", other, ranks[1], "read")):
+        program = [one.program("multiple.c", "-DWITH_DTF"), verb, file, scene.place(component)]
+        sides.append((one, number, program, scene.environment(component, configuration, S3D_DTF=configuration)))
+    scene.together(*sides)
 
 
 def check_handed(scene, flavour, other, ranks):
@@ -499,6 +510,7 @@ CHECKS = {
     "every": (check_everything, [(1, 1), (2, 2), (2, 3), (4, 4)]),
     "s3d": (check_s3d, [(1, 1), (2, 2), (4, 4)]),
     "dtf": (check_dtf, [(2, 2)]),
+    "multiple": (check_multiple, [(2, 2)]),
     "late": (lambda *arguments: check_s3d(*arguments, late=True), [(1, 2)]),
     "cxx": (check_cxx, [(2, 2)]),
     "nf90": (check_nf90, [(2, 3)]),

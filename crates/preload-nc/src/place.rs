@@ -225,3 +225,34 @@ fn row(lengths: &[u64], first: u64, count: u64, parts: &mut Vec<Part>) -> Result
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::row;
+
+    /// The elements of a part of a variable of three dimensions, as they lie in a file.
+    fn elements(part: &super::Part, lengths: &[u64]) -> Vec<u64> {
+        let at = |d: usize| {
+            let steps = part.slab.dimensions()[d];
+            (0..steps.count()).map(move |position| steps.at(position))
+        };
+        let plane = |y: u64| at(2).map(move |x| y * lengths[2] + x);
+        at(0).flat_map(|z| at(1).flat_map(move |y| plane(z * lengths[1] + y))).collect()
+    }
+
+    #[test]
+    fn a_row_of_elements_is_some_parts_in_order() {
+        let lengths = [3, 4, 5];
+        for first in 0..60 {
+            for count in 0..=60 - first {
+                let mut parts = Vec::new();
+                assert!(row(&lengths, first, count, &mut parts).is_ok());
+                let found: Vec<u64> =
+                    parts.iter().flat_map(|part| elements(part, &lengths)).collect();
+                assert_eq!(found, (first..first + count).collect::<Vec<_>>());
+                assert!(parts.len() <= 5, "{first} {count}: {}", parts.len());
+            }
+        }
+        assert!(row(&lengths, 58, 3, &mut Vec::new()).is_err());
+    }
+}
