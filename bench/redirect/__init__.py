@@ -10,7 +10,7 @@ from lib.measure import Failed
 from lib.services import STORE, serve, sluice_uri
 from lib.ways import Sluice, SluiceMpi, check_binary, mpi_launcher
 
-from . import calls, characters, gmsh, smallfiles, streams
+from . import calls, characters, gmsh, python, smallfiles, streams
 
 QUICK_SECONDS = 42.0
 """What a quick run plans with, of the 50 s that it may take."""
@@ -21,7 +21,8 @@ NEED_BYTES = {"quick": 2 << 30, "full": 8 << 30}
 SECTIONS = {
     "calls": (calls.measure, 8),
     "streams": (streams.measure, 15),
-    "characters": (characters.measure, 19),
+    "python": (python.measure, 18),
+    "characters": (characters.measure, 20),
     "smallfiles": (smallfiles.measure, 23),
     "gmsh": (gmsh.measure, 36),
 }
