@@ -164,8 +164,8 @@ class RawFile(io.RawIOBase):
     def flush(self) -> None:
         """Waits until the service has what was written; then errors of it are told here, and not by `close`."""
         self._checkClosed()
-        # IOBase's close flushes once more, when there is nothing left to flush.
-        if self._file.writable and not self._file.closed:
+        # IOBase's close flushes once more, when there is nothing left to flush; of a file that was not opened, too.
+        if self._file is not None and self._file.writable and not self._file.closed:
             self._file.flush()
 
     def close(self) -> None:
