@@ -3,8 +3,6 @@
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_char, c_int};
 
-use address::AddressError;
-
 /// The result of a call.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -31,39 +29,9 @@ pub enum Error {
         /// What was given.
         value: i128,
     },
-    /// A name that leads to no service.
-    #[error(
-        "`{name}` is neither a URI nor below a mapped prefix of sluice.toml; files of this machine are opened by open(2)"
-    )]
-    NotFar {
-        /// The name.
-        name: String,
-    },
-    /// An address or a configuration that cannot be understood.
+    /// A name that leads nowhere.
     #[error(transparent)]
-    Address(#[from] AddressError),
-    /// A configuration file with mistakes.
-    #[error(transparent)]
-    Configuration(#[from] address::ConfigErrors),
-    /// A configuration file that cannot be read.
-    #[error("cannot read the configuration file {path}")]
-    Unreadable {
-        /// The file.
-        path: String,
-        /// Why.
-        #[source]
-        source: std::io::Error,
-    },
-    /// A kind of address that this library does not reach.
-    #[error("{uri}: this library cannot reach {scheme} addresses; {instead}")]
-    Unreachable {
-        /// The address.
-        uri: String,
-        /// Its scheme.
-        scheme: &'static str,
-        /// What to do.
-        instead: &'static str,
-    },
+    Reach(#[from] reach::Error),
     /// The service refused, or cannot be reached.
     #[error("{operation} {name}")]
     Service {
@@ -85,12 +53,9 @@ impl Error {
     #[must_use]
     pub fn to_errno(&self) -> c_int {
         match self {
-            Self::Null { .. } | Self::Range { .. } | Self::NotFar { .. } => libc::EINVAL,
+            Self::Null { .. } | Self::Range { .. } => libc::EINVAL,
             Self::Stale { .. } => libc::EBADF,
-            Self::Address(error) => error.to_errno(),
-            Self::Configuration(_) => libc::EINVAL,
-            Self::Unreadable { source, .. } => source.raw_os_error().unwrap_or(libc::EIO),
-            Self::Unreachable { .. } => libc::EOPNOTSUPP,
+            Self::Reach(error) => error.to_errno(),
             Self::Service { source, .. } => source.to_errno().raw(),
             Self::Panicked => libc::EIO,
         }

@@ -5,10 +5,11 @@ use std::ffi::{CStr, c_char, c_int, c_void};
 use address::Uri;
 use client::{At, RemoteFile};
 use p9::{Attributes, OpenFlags};
+use reach::Far;
 
 use crate::error::{Error, Result, report};
 use crate::handles::Table;
-use crate::places::{self, Far};
+use crate::places;
 
 /// An open file, with its name for messages.
 struct File {

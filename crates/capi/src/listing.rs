@@ -5,11 +5,11 @@ use std::sync::{Mutex, PoisonError};
 
 use client::{At, Handle};
 use p9::OpenFlags;
+use reach::Far;
 
 use crate::error::{Result, report};
 use crate::files::{failed, place};
 use crate::handles::Table;
-use crate::places::Far;
 
 /// A directory that is being listed.
 struct Listing {

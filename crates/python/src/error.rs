@@ -13,35 +13,15 @@ pub(crate) enum Error {
     /// What should be an address is none.
     #[error(transparent)]
     Address(#[from] address::AddressError),
-    /// A name that leads to no service.
-    #[error(
-        "{name} is no address (scdc+uds://…, scdc+tcp://…) and not below a mapped prefix; open local files by Python's own open()"
-    )]
-    NotFar {
-        /// The name.
-        name: String,
-    },
-    /// An address of a kind that this process cannot reach.
-    #[error("cannot reach {scheme} addresses from here: {instead}")]
-    Unreachable {
+    /// A name that leads nowhere.
+    #[error("{}", chain(.0))]
+    Reach(#[from] reach::Error),
+    /// Where a service in Python does not listen.
+    #[error("{endpoint}: a service in Python listens on unix:PATH or tcp:HOST:PORT")]
+    Listen {
         /// The address.
-        uri: String,
-        /// Its scheme.
-        scheme: &'static str,
-        /// What to do.
-        instead: &'static str,
+        endpoint: String,
     },
-    /// The configuration file is there but cannot be read.
-    #[error("cannot read the configuration file: {source}")]
-    Unreadable {
-        /// Its name.
-        path: String,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// What is wrong in the configuration file.
-    #[error(transparent)]
-    Config(#[from] address::ConfigErrors),
     /// The service refused, or was not heard.
     #[error("{}{}", in_words(source), advice(source))]
     Service {
@@ -116,15 +96,15 @@ impl Error {
     /// The number and the file of an `OSError`; none for what is wrong with the arguments.
     fn errno(&self) -> Option<(i32, Option<&str>)> {
         match self {
-            Self::Address(_)
-            | Self::Config(_)
-            | Self::NotFar { .. }
-            | Self::Layout { .. }
-            | Self::Pattern { .. } => None,
-            Self::Unreachable { uri, .. } => Some((Errno::EOPNOTSUPP.raw(), Some(uri))),
-            Self::Unreadable { path, source } => {
-                Some((source.raw_os_error().unwrap_or(Errno::EIO.raw()), Some(path)))
-            }
+            Self::Address(_) | Self::Layout { .. } | Self::Pattern { .. } => None,
+            Self::Reach(error) => match error {
+                reach::Error::Unreachable { uri, .. } => Some((error.to_errno(), Some(uri))),
+                reach::Error::Unreadable { path, .. } => Some((error.to_errno(), Some(path))),
+                reach::Error::NotFar { .. }
+                | reach::Error::Address(_)
+                | reach::Error::Configuration(_) => None,
+            },
+            Self::Listen { endpoint } => Some((Errno::EOPNOTSUPP.raw(), Some(endpoint))),
             Self::Service { name, source } => Some((source.to_errno().raw(), Some(name))),
             Self::Sieve { name, source } => Some((source.to_errno().raw_os_error(), Some(name))),
             Self::Serve { source } => Some((serve_errno(source), None)),

@@ -10,11 +10,12 @@ use p9::{Errno, OpenFlags};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use reach::Far;
 
 use crate::buffer::Buffer;
 use crate::error::Result;
 use crate::names::{Stat, failed, open_file, stat_of};
-use crate::places::{Far, Name, find};
+use crate::places::{Name, find};
 use crate::waiting::{leave, released};
 use strided::Sieve;
 

@@ -7,9 +7,10 @@ use client::At;
 use p9::{Attributes, Errno, OpenFlags, Time};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use reach::Far;
 
 use crate::error::{Error, Result};
-use crate::places::{Far, Name, find};
+use crate::places::{Name, find};
 use crate::waiting::released;
 
 /// How many files are asked for their attributes at a time: each is a round trip.

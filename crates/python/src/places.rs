@@ -1,138 +1,44 @@
-//! From names to services: what is configured, and one session for each service.
+//! What names lead to, for the whole process.
 
-use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use address::config::Config;
-use address::{Endpoint, RemotePath, Resolved, Route, Routes, Settings, Uri, detect};
-use client::{Options, Session, SocketDial};
+use address::{Endpoint, RemotePath, Uri};
+use client::{Options, Session};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use reach::{Far, Reach};
 use sieve::Profile;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::waiting::released;
-
-/// Where a name leads.
-pub(crate) struct Far {
-    pub(crate) session: Arc<Session>,
-    pub(crate) uri: Uri,
-}
-
-struct Places {
-    settings: Settings,
-    sessions: HashMap<Endpoint, Arc<Session>>,
-}
 
 /// Made at the first use. It is locked by threads that are attached to the interpreter alone, and never while something
 /// is waited for: so nobody holds it when Python forks.
-static PLACES: Mutex<Option<Places>> = Mutex::new(None);
+static REACH: Mutex<Option<Reach>> = Mutex::new(None);
 
-fn lock() -> MutexGuard<'static, Option<Places>> {
-    PLACES.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock() -> MutexGuard<'static, Option<Reach>> {
+    REACH.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn with_places<T>(work: impl FnOnce(&mut Places) -> Result<T>) -> Result<T> {
-    let mut places = lock();
-    let places = match &mut *places {
-        Some(places) => places,
-        none => none.insert(Places { settings: settings()?, sessions: HashMap::new() }),
+fn with_reach<T>(work: impl FnOnce(&mut Reach) -> reach::Result<T>) -> Result<T> {
+    let mut reach = lock();
+    let reach = match &mut *reach {
+        Some(reach) => reach,
+        none => none.insert(Reach::configured()?),
     };
-    work(places)
-}
-
-/// What an enclosing `sluice run` says, over the configuration file, over the defaults.
-fn settings() -> Result<Settings> {
-    let outer = match std::env::var_os(Settings::VARIABLE) {
-        Some(value) => Some(Settings::from_env(value.as_bytes())?),
-        None => None,
-    };
-    let config = config()?;
-    let client = match &outer {
-        Some(outer) => outer.client,
-        None => config.client.options(),
-    };
-    let outer = outer.unwrap_or_default();
-    let mut routes: Vec<Route> = Vec::new();
-    for route in outer.routes.iter().chain(config.routes.iter()) {
-        if routes.iter().all(|stronger| stronger.prefix() != route.prefix()) {
-            routes.push(route.clone());
-        }
-    }
-    Ok(Settings { routes: Routes::new(routes)?, client, ..outer })
-}
-
-fn config() -> Result<Config> {
-    let cwd = working_directory();
-    let named = std::env::var_os("SLUICE_CONFIG").filter(|value| !value.is_empty());
-    let path = match named {
-        Some(path) => Some(cwd.join(path)),
-        None => {
-            let xdg = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from);
-            let home = std::env::var_os("HOME").map(PathBuf::from);
-            let places = Config::search_order(&cwd, xdg.as_deref(), home.as_deref());
-            places.into_iter().find(|path| path.symlink_metadata().is_ok())
-        }
-    };
-    let Some(path) = path else { return Ok(Config::default()) };
-    let text = std::fs::read_to_string(&path)
-        .map_err(|source| Error::Unreadable { path: path.display().to_string(), source })?;
-    Ok(Config::parse(&text, &path)?)
-}
-
-fn working_directory() -> PathBuf {
-    std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"))
-}
-
-impl Places {
-    fn uri(&self, name: &[u8]) -> Result<Uri> {
-        match detect(name) {
-            Some(found) => Ok(found.uri(name)?),
-            None => {
-                let cwd = working_directory();
-                match self.settings.routes.resolve(cwd.as_os_str().as_bytes(), name) {
-                    Resolved::Remote(hit) => Ok(hit.uri()),
-                    Resolved::Local | Resolved::LocalCleaned => {
-                        Err(Error::NotFar { name: String::from_utf8_lossy(name).into_owned() })
-                    }
-                }
-            }
-        }
-    }
-
-    fn session(&mut self, uri: &Uri) -> Result<Arc<Session>> {
-        if let Some(session) = self.sessions.get(&uri.endpoint) {
-            return Ok(Arc::clone(session));
-        }
-        let place = client::Place::of(&uri.endpoint).ok_or_else(|| Error::Unreachable {
-            uri: uri.to_string(),
-            scheme: uri.endpoint.scheme(),
-            instead: match uri.endpoint {
-                Endpoint::Mpi { .. } => "this process is no rank of a job that was started with `sluice serve`",
-                Endpoint::Direct => "serve the store by sluice.Service, and use its address",
-                _ => "serve it with `sluice serve NAME=URI`, and name that service by scdc+uds:// or scdc+tcp://",
-            },
-        })?;
-        let options = Options::from(&self.settings.client);
-        let session = Session::new(Box::new(SocketDial::new(place)), options);
-        self.sessions.insert(uri.endpoint.clone(), Arc::clone(&session));
-        Ok(session)
-    }
+    Ok(work(reach)?)
 }
 
 /// Where a URI, or a path below a mapped prefix, leads. Nothing is sent yet.
 pub(crate) fn find(name: &[u8]) -> Result<Far> {
-    with_places(|places| {
-        let uri = places.settings.lead(places.uri(name)?);
-        Ok(Far { session: places.session(&uri)?, uri })
-    })
+    with_reach(|reach| reach.find(name))
 }
 
 /// How this process is to talk to services.
 pub(crate) fn client_options() -> Result<Options> {
-    with_places(|places| Ok(Options::from(&places.settings.client)))
+    with_reach(|reach| Ok(reach.client_options()))
 }
 
 /// What an access costs on the way to a service, once it was measured. Never waited for, as a fork may find it locked.
@@ -172,7 +78,7 @@ impl<'py> FromPyObject<'_, 'py> for Name {
 /// The service of an address, as a URI without a path, and the path there, which begins with a slash.
 #[pyfunction]
 fn split(name: Name) -> PyResult<(String, String)> {
-    let uri = with_places(|places| places.uri(&name.0))?;
+    let uri = with_reach(|reach| reach.uri(&name.0))?;
     let path = String::from_utf8_lossy(uri.path.as_bytes()).into_owned();
     let service = Uri { endpoint: uri.endpoint, path: RemotePath::default() }.to_string();
     let path = path.trim_start_matches('/');
@@ -180,7 +86,7 @@ fn split(name: Name) -> PyResult<(String, String)> {
 }
 
 fn sessions() -> Vec<Arc<Session>> {
-    lock().iter().flat_map(|places| places.sessions.values().cloned()).collect()
+    lock().iter().flat_map(|reach| reach.sessions().cloned()).collect()
 }
 
 /// Before a fork: what was written is with the service, so that no child sends it once more.

@@ -44,11 +44,9 @@ fn listen(text: &[u8]) -> Result<Listen> {
             let host = if host.contains(':') { format!("[{host}]") } else { host };
             Ok(Listen::Tcp(format!("{host}:{port}")))
         }
-        Some(client::Place::Job { .. }) | None => Err(Error::Unreachable {
-            uri: endpoint.to_string(),
-            scheme: endpoint.scheme(),
-            instead: "a service in Python listens on unix:PATH or tcp:HOST:PORT",
-        }),
+        Some(client::Place::Job { .. }) | None => {
+            Err(Error::Listen { endpoint: endpoint.to_string() })
+        }
     }
 }
 
