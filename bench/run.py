@@ -26,7 +26,7 @@ from lib.workspace import Workspace
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PROJECT = os.path.dirname(HERE)
-AREAS = ["redirect", "sieve", "layout", "log", "objects", "capi"]
+AREAS = ["redirect", "sieve", "layout", "log", "objects", "couple", "capi"]
 
 
 def arguments() -> argparse.Namespace:
