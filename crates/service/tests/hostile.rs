@@ -52,7 +52,8 @@ fn malformed_frames_end_their_own_connection() {
     let data = vec![7; 200_000];
     Request::Write { fid: F, offset: 0, data: Data(&data) }.encode(Tag(9), &mut frame);
     frame[19] ^= 1;
-    client.send_bytes(&frame);
+    // It may be answered, and the connection ended, before all of it is sent.
+    client.try_send_bytes(&frame);
     assert_eq!(client.receive().errno(), Some(Errno::EPROTO));
     assert_eq!(fs::metadata(fixture.path("lie")).unwrap().len(), 0);
     assert_eq!(other.walk(ROOT, F, &[]).header.kind, 111);

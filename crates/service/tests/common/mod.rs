@@ -140,6 +140,11 @@ impl Client {
         self.stream.write_all(bytes).unwrap();
     }
 
+    /// Sends as much as the service takes before it ends the connection.
+    pub fn try_send_bytes(&mut self, bytes: &[u8]) {
+        let _ = self.stream.write_all(bytes);
+    }
+
     /// The next answer, or `None` at the end of the connection.
     pub fn try_receive(&mut self) -> Option<Answer> {
         let mut header = [0; HEADER_LEN];
