@@ -27,6 +27,8 @@ def stopped(served, tmp_path):
 def interrupt():
     """Sends SIGINT to this process when it waits, again and again until it is stopped."""
     timers = []
+    # Whoever started the tests in the background may have had it ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def soon(seconds=0.4):
         timers.append(threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT)))
@@ -35,6 +37,7 @@ def interrupt():
     yield soon
     for timer in timers:
         timer.cancel()
+    signal.signal(signal.SIGINT, before)
 
 
 def test_control_c_interrupts_a_wait(stopped, interrupt):
