@@ -38,6 +38,7 @@ name = "field.%.nc"
 mode = "transfer"
 writers = ["writer"]
 readers = ["reader"]
+lent = {lent}
 """
 
 
@@ -93,14 +94,14 @@ class Pair:
             raise Failed("two programs by the file: " + " / ".join(err.strip().splitlines()[-1] for _, err in told if err.strip()))
         return json.loads(told[0][0])["seconds"] / CYCLES
 
-    def coupled(self) -> float:
-        """The same when the programs are coupled: no file is made."""
+    def coupled(self, lent: bool) -> float:
+        """The same when the programs are coupled: no file is made. `lent`: the writer's memory is not copied before it closes."""
         directory = self.bench.space.near("coupled")
         os.makedirs(directory, exist_ok=True)
         writer, reader = self.commands(os.path.join(directory, "field"), "now")
         configuration = self.bench.space.run("couple.toml")
         with open(configuration, "w", encoding="utf-8") as file:
-            file.write(CONFIGURATION.format(writer=json.dumps(writer), reader=json.dumps(reader)))
+            file.write(CONFIGURATION.format(writer=json.dumps(writer), reader=json.dumps(reader), lent=json.dumps(lent)))
         ran = run([self.bench.binary, "couple", "run", configuration, "--quiet"])
         if left := os.listdir(directory):
             raise Failed(f"coupled programs made files: {', '.join(left)}")
@@ -127,16 +128,19 @@ def handed_over(bench: Bench, handover: str) -> None:
                 continue
             bench.say(f"{CYCLES} × {size / 1e6:.0f} MB between {ranks} + {ranks} ranks")
             pair = Pair(bench, handover, ranks, size // (8 * COLUMNS))
-            lanes = {"coupled": Lane(pair.coupled), "tmpfs": Lane(lambda: pair.by_file(bench.space.far())),
+            lanes = {"coupled": Lane(lambda: pair.coupled(False)), "lent": Lane(lambda: pair.coupled(True)),
+                     "tmpfs": Lane(lambda: pair.by_file(bench.space.far())),
                      "disk": Lane(lambda: pair.by_file(disk)), "mpi": Lane(pair.by_mpi)}
             figures, fallen = bench.alternate(lanes, quick=3, full=9, budget=16.0, at_least=2)
-            bench.fell(f"couple.{ranks}", fallen)
             name = f"couple.{ranks}+{ranks}"
-            for place in ("tmpfs", "disk"):
-                bench.board.add_ratio(f"{name}.{place}.vs_coupled", figures[place], figures["coupled"], "higher", FASTER_MIN)
-            bench.board.add_ratio(f"{name}.vs_mpi", figures["coupled"], figures["mpi"], "lower", SLOWER_MAX)
-            bench.board.add(f"{name}.bandwidth", [size / s / 1e6 for s in figures["coupled"]], "MB/s", "higher")
-            labels = {"coupled": "Sluice", "tmpfs": "file on tmpfs", "disk": "file on disk", "mpi": "MPI alone"}
+            for way in ("coupled", "lent"):
+                if way in fallen:
+                    bench.board.fault(f"{name}.{way}", fallen.pop(way))
+                for place in ("tmpfs", "disk"):
+                    bench.board.add_ratio(f"{name}.{place}.vs_{way}", figures[place], figures[way], "higher", FASTER_MIN)
+                bench.board.add_ratio(f"{name}.{way}.vs_mpi", figures[way], figures["mpi"], "lower", SLOWER_MAX)
+            bench.fell(name, fallen)
+            labels = {"coupled": "Sluice", "lent": "Sluice, lent", "tmpfs": "file on tmpfs", "disk": "file on disk", "mpi": "MPI alone"}
             for lane, label in labels.items():
                 figure.put(label, f"{ranks} + {ranks}", [size / s / 1e6 for s in figures[lane]])
     finally:

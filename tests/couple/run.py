@@ -382,6 +382,7 @@ name = "coupled.nc"
 mode = "transfer"
 writers = ["wrt"]
 readers = ["rdr"]
+lent = {lent}
 """
 
 
@@ -404,7 +405,7 @@ def check_launch(scene, flavour, other, ranks):
     for way in ("together", "apart"):
         told = scene.place("exchange") / f"{way}-reader"
         both = commands(way)
-        text = LAUNCHED.format(writer=json.dumps(both[0]), reader=json.dumps(both[1]))
+        text = LAUNCHED.format(writer=json.dumps(both[0]), reader=json.dumps(both[1]), lent=json.dumps(way == "apart"))
         configurations.append(scene.configuration(text, f"{way}.toml"))
         if way == "together":
             jobs = [Job([sluice, "couple", "run", configurations[-1], "--quiet"], environment, scene.directory,

@@ -62,6 +62,7 @@ pub(crate) struct RuleDraft {
     pub(crate) replay: Option<Spot<bool>>,
     pub(crate) mirror_root: bool,
     pub(crate) cycle: Option<Spot<CycleEnd>>,
+    pub(crate) lent: Option<Spot<bool>>,
     pub(crate) settings: Settings,
     pub(crate) queue: Option<Spot<u32>>,
     pub(crate) full: Option<Spot<FullQueue>>,
@@ -209,6 +210,16 @@ impl RuleDraft {
             found.warning(*at, "without a limit the queue is never full", None);
         }
         let settings = &self.settings;
+        let buffer = settings.buffer.or(defaults.buffer).unwrap_or(false) && mode == Mode::Transfer;
+        let lent = self.lent.as_ref().filter(|one| one.value);
+        if let (Some(Spot { at, .. }), true) = (lent, buffer) {
+            let help = "leave out `buffer`".to_owned();
+            found.error(
+                *at,
+                "memory that is copied when it is written from is not lent",
+                Some(help),
+            );
+        }
         let share = settings.distribution.as_ref().or(defaults.distribution.as_ref());
         let block = settings.block.as_ref().or(defaults.block.as_ref());
         let distribution = match share.map_or(Share::Balanced, |share| share.value) {
@@ -232,7 +243,8 @@ impl RuleDraft {
             write_only: write_only.is_some(),
             sessions: self.sessions,
             replay: self.replay.is_some_and(|one| one.value) && mode == Mode::Transfer,
-            buffer: settings.buffer.or(defaults.buffer).unwrap_or(false) && mode == Mode::Transfer,
+            buffer,
+            lent: lent.is_some() && mode == Mode::Transfer,
             mirror_root: self.mirror_root,
             cycle: self.cycle.map_or(CycleEnd::Close, |one| one.value),
             matchers: settings.matchers.or(defaults.matchers),

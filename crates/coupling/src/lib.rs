@@ -70,6 +70,8 @@ pub struct Rule {
     pub replay: bool,
     /// Data is copied when it is written, so that the program may change its memory at once.
     pub buffer: bool,
+    /// Programs promise to leave memory that they wrote from as it is until they have closed the file: it need not be copied.
+    pub lent: bool,
     /// The first rank of the file has the same number in both components.
     pub mirror_root: bool,
     /// When a cycle ends, beside at `close` and `dtf_transfer`.

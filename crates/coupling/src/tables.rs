@@ -136,6 +136,7 @@ fn rule(table: &Table<'_>) -> RuleDraft {
         "mirror_root",
         "cycle",
         "buffer",
+        "lent",
         "matchers",
         "distribution",
         "block",
@@ -169,6 +170,7 @@ fn rule(table: &Table<'_>) -> RuleDraft {
             "cycle",
             &[("close", CycleEnd::Close), ("sync", CycleEnd::Sync), ("wait", CycleEnd::Wait)],
         ),
+        lent: flag("lent"),
         settings: settings(table),
         queue: table.get("queue").and_then(|entry| {
             let value = table.count("queue", 1)?;

@@ -371,7 +371,7 @@ unsafe fn begin(file: &mut OpenFile, one: &mut Resolved) -> Result<Vec<Token>, C
         match &mut file.side {
             Side::Writer(written) => {
                 // SAFETY: the program leaves its memory alone until the call is answered, when this has been settled; or it
-                // has promised to until it calls `dtf_transfer`. Our copy is kept until then, too.
+                // is promised to until it calls `dtf_transfer` or closes the file. Our copy is kept until then, too.
                 let range = unsafe {
                     written.write(one.variable, slab, memory, one.type_, address, piece.bytes)
                 };

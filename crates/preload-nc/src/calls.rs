@@ -150,7 +150,7 @@ impl OpenFile {
         phase: Phase,
     ) -> OpenFile {
         let cycle_end = process::cycle_end(&name);
-        let is_patient = crate::dtf::is_used() && !process::is_buffered(&name);
+        let is_patient = process::is_lent(&name);
         OpenFile {
             name,
             ncid,

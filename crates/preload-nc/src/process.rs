@@ -109,9 +109,11 @@ pub(crate) unsafe fn is_carried(name: *const c_char) -> bool {
         && !std::path::Path::new(name).exists()
 }
 
-/// Whether the rule for a file says that data is copied when it is written.
-pub(crate) fn is_buffered(name: &str) -> bool {
-    plan().and_then(|plan| plan.rule(name)).is_none_or(|rule| rule.buffer)
+/// Whether the program leaves memory that it wrote from alone until it closes the file, or calls `dtf_transfer`.
+pub(crate) fn is_lent(name: &str) -> bool {
+    plan()
+        .and_then(|plan| plan.rule(name))
+        .is_some_and(|rule| rule.lent || crate::dtf::is_used() && !rule.buffer)
 }
 
 /// Which calls end a cycle of a file.

@@ -11,8 +11,7 @@ pub type Result<T> = std::result::Result<T, Error>;
 pub enum Error {
     /// A name that leads to no service.
     #[error(
-        "`{name}` is neither a URI (scdc+uds://…, scdc+tcp://…) nor below a mapped prefix of sluice.toml; files of this machine are opened \
-         without Sluice"
+        "`{name}` is neither a URI nor below a mapped prefix of sluice.toml; files of this machine are opened without Sluice"
     )]
     NotFar {
         /// The name.

@@ -39,6 +39,7 @@ struct Told<'a> {
     write_only: bool,
     replay: bool,
     buffer: bool,
+    lent: bool,
     mirror_root: bool,
     sessions: Option<u32>,
     matchers: Option<u32>,
@@ -146,6 +147,7 @@ fn told(rule: &Rule) -> Told<'_> {
         write_only: rule.write_only,
         replay: rule.replay,
         buffer: rule.buffer,
+        lent: rule.lent,
         mirror_root: rule.mirror_root,
         sessions: rule.sessions,
         matchers: rule.matchers,
@@ -192,9 +194,12 @@ fn sentence(rule: &Rule) -> String {
             told += &format!(", queue of {limit} ({})", full_queue(full));
         }
     }
-    for (is, word) in
-        [(rule.write_only, "write only"), (rule.replay, "replayed"), (rule.buffer, "buffered")]
-    {
+    for (is, word) in [
+        (rule.write_only, "write only"),
+        (rule.replay, "replayed"),
+        (rule.buffer, "buffered"),
+        (rule.lent, "lent"),
+    ] {
         if is {
             told += &format!(", {word}");
         }

@@ -26,6 +26,7 @@ matchers = 8
 buffer = false
 mirror_root = true
 cycle = "sync"
+lent = true
 
 [[file]]
 name = "mean"
@@ -48,7 +49,13 @@ fn every_key_is_understood() {
     assert_eq!((history.matchers, history.sessions), (Some(8), Some(10)));
     assert_eq!(history.queue, Some((2, FullQueue::Discard)));
     assert_eq!(history.cycle, crate::CycleEnd::Sync);
-    assert!(history.replay && !history.buffer && history.mirror_root && !history.write_only);
+    assert!(
+        history.replay
+            && !history.buffer
+            && history.lent
+            && history.mirror_root
+            && !history.write_only
+    );
     assert_eq!(history.parties.names().collect::<Vec<_>>(), ["model", "assimilation", "plot"]);
     assert_eq!(configuration.rule("01/history.060000.nc"), None);
     let mean = configuration.rule("mean.nc").unwrap();
@@ -92,6 +99,12 @@ fn errors_have_their_places() {
         wrong,
         "2:1: a file needs components: `writers` and `readers`, or `between`, with the two of which either writes"
     );
+    let both = "[[file]]\nname = \"x\"\nwriters = [\"a\"]\nreaders = [\"b\"]\nmode = \"transfer\"\nbuffer = true\nlent = true\n";
+    assert!(
+        told(both).contains("7:1: memory that is copied when it is written from is not lent"),
+        "{}",
+        told(both)
+    );
     assert!(told("components = 1\n").contains("a list of names"));
     assert!(told("file = 1\n").contains("[[file]]"));
     assert!(told("matchers = 0\n").contains("from 1 to"));
@@ -122,7 +135,7 @@ name = "viewer"
     let configuration = Configuration::parse(&format!("{ALL}{programs}"), "couple.toml").unwrap();
     assert_eq!(configuration.components, ["model", "assimilation", "plot", "viewer"]);
     let [program] = configuration.programs.as_slice() else { panic!("{configuration:?}") };
-    assert_eq!((program.component.as_str(), program.line), ("plot", 30));
+    assert_eq!((program.component.as_str(), program.line), ("plot", 31));
     assert_eq!(program.command, ["python3", "plot.py"]);
     assert_eq!(program.directory.as_deref(), Some("plots"));
     assert_eq!(program.environment, [("DISPLAY".to_owned(), ":0".to_owned())]);
