@@ -101,7 +101,7 @@ fn errors_have_their_places() {
     );
     let both = "[[file]]\nname = \"x\"\nwriters = [\"a\"]\nreaders = [\"b\"]\nmode = \"transfer\"\nbuffer = true\nlent = true\n";
     assert!(
-        told(both).contains("7:1: memory that is copied when it is written from is not lent"),
+        told(both).contains("7:8: memory that is copied when it is written from is not lent"),
         "{}",
         told(both)
     );
