@@ -39,6 +39,8 @@ const NAMES_EVERY: Duration = Duration::from_secs(1);
 pub(super) const LINGER: Duration = Duration::from_secs(2);
 /// How long it waits for programs to end, when it is told to.
 pub(super) const GRACE: Duration = Duration::from_secs(1);
+/// How nice the drain is: its work is what programs do not wait for.
+const DRAIN_NICE: i32 = 10;
 /// How long it waits for its first client.
 pub(super) const FIRST_CLIENT: Duration = Duration::from_secs(60);
 
@@ -229,6 +231,7 @@ impl Agent {
         let drained = {
             let failed = Arc::clone(&failed);
             std::thread::spawn(move || {
+                give_way();
                 let ended = drain.run(Until::Stopped, |error| {
                     note(format_args!("{}; it is tried again", text(error)));
                 });
@@ -320,6 +323,12 @@ impl Agent {
         let failed = failed.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(if failed.is_some() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
+}
+
+/// Lets programs, and the threads that answer them, go before this thread and those that it starts.
+fn give_way() {
+    // On Linux it is of a thread (setpriority(2), BUGS). Without it all is as before.
+    let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), DRAIN_NICE);
 }
 
 /// What is looked at again and again.
