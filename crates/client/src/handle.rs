@@ -318,6 +318,28 @@ impl Handle {
         Ok(held)
     }
 
+    /// Gives every entry of a directory but itself and the one above to `take`, in the service's order, and closes the handle.
+    ///
+    /// # Errors
+    /// As [`read_directory`](Self::read_directory).
+    pub fn into_entries(self, mut take: impl FnMut(DirEntry<'_>)) -> Result<()> {
+        let mut cookie = 0;
+        loop {
+            let held = self.read_directory(cookie, &mut |entry| {
+                cookie = entry.offset;
+                let name: &[u8] = entry.name;
+                if !matches!(name, b"." | b"..") {
+                    take(entry);
+                }
+                true
+            })?;
+            if held == 0 {
+                self.close();
+                return Ok(());
+            }
+        }
+    }
+
     /// The value of an extended attribute.
     ///
     /// # Errors

@@ -84,22 +84,11 @@ pub(crate) fn leads_up(path: &str) -> bool {
 pub(crate) fn list(session: &Arc<Session>, path: &[u8]) -> client::Result<Vec<(Vec<u8>, bool)>> {
     let handle = session.open(At::root(path), OpenFlags::DIRECTORY, 0)?.handle;
     let mut names = Vec::new();
-    let mut cookie = 0;
-    loop {
-        let held = handle.read_directory(cookie, &mut |entry| {
-            cookie = entry.offset;
-            let name: &[u8] = entry.name;
-            if !matches!(name, b"." | b"..") {
-                names.push((name.to_vec(), entry.qid.kind.contains(QidType::DIR)));
-            }
-            true
-        })?;
-        if held == 0 {
-            handle.close();
-            names.sort_unstable();
-            return Ok(names);
-        }
-    }
+    handle.into_entries(|entry| {
+        names.push((entry.name.to_vec(), entry.qid.kind.contains(QidType::DIR)));
+    })?;
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// Writes the input into a file, which is made if it is missing; what is beyond stays as it is.

@@ -33,6 +33,7 @@ mod handle;
 mod info;
 pub mod library;
 mod message;
+mod next;
 mod process;
 mod request;
 mod status;
@@ -47,6 +48,7 @@ pub use flat::Flat;
 pub use handle::{Comm, Datatype, ErrorHandler, File, Group, Info};
 pub use library::Library;
 pub use message::{Receiving, Sending, Waiting};
+pub use next::{Next, next_of_mpi};
 
 use calls::{Calls, LargeCountCalls, MessageCalls};
 

@@ -17,7 +17,6 @@ mod symbols {
     use std::ffi::{CStr, c_void};
     use std::sync::atomic::{AtomicPtr, Ordering};
 
-    use crate::next;
     use crate::trace::Counter;
 
     /// A Fortran symbol, as its code knows it.
@@ -35,7 +34,7 @@ mod symbols {
         if !known.is_null() {
             return known;
         }
-        let found = next::find(symbol.name);
+        let found = mpi::next_of_mpi(symbol.name);
         if found.is_null() {
             undefined(symbol.name);
         }

@@ -55,7 +55,7 @@ macro_rules! symbol {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "MPI's name")]
         unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> c_int {
-            static NEXT: $crate::next::Next = $crate::next::Next::new($crate::hooks::c_name!($name));
+            static NEXT: mpi::Next = mpi::Next::new($crate::hooks::c_name!($name));
             $(
                 // SAFETY: the program's own argument.
                 let name = unsafe { $crate::names::Name::of($path) };
@@ -116,7 +116,7 @@ fn too_many() -> c_int {
 /// tests by a weak reference whether the name exists (mpi4py does) finds ours.
 macro_rules! narrow {
     ($name:literal, $count:ident, ($($ty:ty),*), ($($value:expr),*)) => {{
-        let address = $crate::next::find($name);
+        let address = mpi::next_of_mpi($name);
         let Ok($count) = c_int::try_from($count) else { return too_many() };
         if address.is_null() {
             return missing();

@@ -34,7 +34,6 @@ mod hooks;
 mod inside;
 mod memory;
 mod names;
-mod next;
 mod notes;
 mod probe;
 mod romio;

@@ -13,8 +13,8 @@ use sieve::Access;
 
 use crate::files::{self, OpenFile, Sieve, State};
 use crate::memory::Memory;
-use crate::next::Next;
 use crate::view::View;
+use mpi::Next;
 
 /// What scattered memory is gathered in, at a time.
 const PIECE_BYTES: usize = 16 << 20;

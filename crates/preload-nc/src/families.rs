@@ -12,7 +12,9 @@ use exchange::Type;
 use crate::access::{self, Access, Elements, Many, Mode, Place, Verb};
 use crate::codes;
 use crate::files;
-use crate::next::{Next, c_name};
+use mpi::Next;
+
+use crate::symbol::c_name;
 
 /// A handle passed by value.
 type Word = usize;
@@ -25,7 +27,7 @@ macro_rules! export {
         const _: () = {
             #[unsafe(export_name = concat!("ncmpi_", $($piece),+))]
             unsafe extern "C-unwind" fn hook(ncid: c_int, $($arg: $ty),*) -> c_int {
-                static NEXT: Next = Next::new(c_name!("ncmpi_", $($piece),+));
+                static NEXT: Next = Next::of_any(c_name!("ncmpi_", $($piece),+));
                 if let Some($file) = files::find(ncid) {
                     return $body;
                 }

@@ -6,7 +6,9 @@
 use std::ffi::{c_char, c_int, c_void};
 
 use crate::access::{self, Mode};
-use crate::next::{Next, c_name};
+use mpi::Next;
+
+use crate::symbol::c_name;
 use crate::{calls, codes, failure, files, process};
 
 /// A handle passed by value.
@@ -20,7 +22,7 @@ macro_rules! of_file {
         const _: () = {
             #[unsafe(export_name = concat!("ncmpi_", stringify!($name)))]
             unsafe extern "C-unwind" fn hook($ncid: c_int $(, $arg: $ty)*) -> c_int {
-                static NEXT: Next = Next::new(c_name!("ncmpi_", stringify!($name)));
+                static NEXT: Next = Next::of_any(c_name!("ncmpi_", stringify!($name)));
                 let $pass = || {
                     let address = NEXT.address();
                     if address.is_null() {
@@ -103,7 +105,7 @@ macro_rules! others {
         const _: () = {
             #[unsafe(export_name = $name)]
             unsafe extern "C-unwind" fn hook($($arg: $ty),*) -> $result {
-                static NEXT: Next = Next::new(c_name!($name));
+                static NEXT: Next = Next::of_any(c_name!($name));
                 let $pass = || {
                     let address = NEXT.address();
                     if address.is_null() {

@@ -4,7 +4,9 @@ use std::ffi::{c_char, c_int, c_void};
 
 use crate::codes::NC_ENOTSUPPORT;
 use crate::inside::Inside;
-use crate::next::{Next, c_name};
+use mpi::Next;
+
+use crate::symbol::c_name;
 
 /// A handle passed by value.
 pub(crate) type Word = usize;
@@ -14,7 +16,7 @@ macro_rules! library {
         /// # Safety
         /// As pnetcdf.h says.
         pub(crate) unsafe fn $name($($arg: $ty),*) -> c_int {
-            static NEXT: Next = Next::new(c_name!("ncmpi_", stringify!($name)));
+            static NEXT: Next = Next::of_any(c_name!("ncmpi_", stringify!($name)));
             let address = NEXT.address();
             if address.is_null() {
                 return NC_ENOTSUPPORT;

@@ -5,8 +5,10 @@
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-use crate::next::{Next, c_name};
+use mpi::Next;
+
 use crate::process;
+use crate::symbol::c_name;
 
 /// Who may do what with it: everybody may read.
 const MODE: u32 = libc::S_IFREG | 0o444;
@@ -66,7 +68,7 @@ macro_rules! questions {
     ($($name:ident($($arg:ident: $ty:ty),*) of $path:ident => $answer:expr;)+) => { $(
         #[unsafe(no_mangle)]
         unsafe extern "C" fn $name($($arg: $ty),*) -> c_int {
-            static NEXT: Next = Next::new(c_name!(stringify!($name)));
+            static NEXT: Next = Next::of_any(c_name!(stringify!($name)));
             let address = NEXT.address();
             if address.is_null() {
                 // SAFETY: errno is this thread's.

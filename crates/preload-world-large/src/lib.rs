@@ -4,8 +4,8 @@
 //! weak references). So they are exported by a library of their own, which `sluice run` preloads only
 //! where the MPI library has them: MPICH's do, Open MPI's do not.
 
-#[path = "../../preload-world/src/next.rs"]
-mod next;
+#[path = "../../preload-world/src/missing.rs"]
+mod missing;
 #[path = "../../preload-world/src/translate.rs"]
 mod translate;
 mod world;

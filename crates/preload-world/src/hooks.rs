@@ -40,7 +40,7 @@ macro_rules! symbol {
         #[unsafe(no_mangle)]
         #[allow(non_snake_case, reason = "MPI's name")]
         unsafe extern "C-unwind" fn $name($($arg: $ty),*) -> c_int {
-            static NEXT: crate::next::Next = crate::next::Next::new(
+            static NEXT: mpi::Next = mpi::Next::new(
                 match std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                     Ok(name) => name,
                     Err(_) => panic!("a symbol name has no NUL"),
@@ -49,7 +49,7 @@ macro_rules! symbol {
             let $pass = |$($arg: $ty),*| {
                 let address = NEXT.address();
                 if address.is_null() {
-                    return crate::next::missing();
+                    return crate::missing::missing();
                 }
                 // SAFETY: the next definition of this name has MPI's signature (MPI-5.0, annex A.3), which
                 // the declaration repeats, with handles as words.
@@ -94,10 +94,10 @@ unsafe fn init_thread(
     granted: &mut c_int,
 ) -> c_int {
     type Init = unsafe extern "C-unwind" fn(*mut c_int, *mut c_void, c_int, *mut c_int) -> c_int;
-    static NEXT: crate::next::Next = crate::next::Next::new(c"MPI_Init_thread");
+    static NEXT: mpi::Next = mpi::Next::new(c"MPI_Init_thread");
     let address = NEXT.address();
     if address.is_null() {
-        return crate::next::missing();
+        return crate::missing::missing();
     }
     // SAFETY: the signature of the function of this name (MPI-4.1 §11.6.2).
     let next = unsafe { std::mem::transmute::<*const c_void, Init>(address) };

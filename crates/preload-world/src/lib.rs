@@ -21,7 +21,7 @@
 
 mod communicators;
 mod hooks;
-mod next;
+mod missing;
 mod nonblocking;
 mod part;
 mod translate;

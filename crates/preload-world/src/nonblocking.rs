@@ -8,7 +8,9 @@ use std::ffi::{c_int, c_void};
 
 use mpi::{Abi, Mpi};
 
-use crate::next::{Next, missing};
+use mpi::Next;
+
+use crate::missing::missing;
 use crate::part;
 
 /// Whether the library must not be left to do it.

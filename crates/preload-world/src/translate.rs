@@ -17,7 +17,7 @@ macro_rules! communicators {
 macro_rules! communicator {
     ($name:expr, ($($argument:tt),+)) => {
         const _: () = {
-            static NEXT: $crate::next::Next = $crate::next::Next::new(
+            static NEXT: mpi::Next = mpi::Next::new(
                 match std::ffi::CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) {
                     Ok(name) => name,
                     Err(_) => panic!("a symbol name has no NUL"),
@@ -30,7 +30,7 @@ macro_rules! communicator {
             ) -> std::ffi::c_int {
                 let address = NEXT.address();
                 if address.is_null() {
-                    return $crate::next::missing();
+                    return $crate::missing::missing();
                 }
                 // SAFETY: the next definition of this name has as many arguments as MPI gives it
                 // (MPI-5.0, annex A.3), each at most a word; tests/mpi compares with the headers.

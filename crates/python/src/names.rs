@@ -68,22 +68,9 @@ fn stat(py: Python<'_>, name: Name, follow: bool) -> PyResult<Stat> {
 fn names_in(far: &Far, at: At<'_>) -> client::Result<Vec<Vec<u8>>> {
     let handle = far.session.open(at, OpenFlags::DIRECTORY, 0)?.handle;
     let mut names = Vec::new();
-    let mut cookie = 0;
-    loop {
-        let held = handle.read_directory(cookie, &mut |entry| {
-            cookie = entry.offset;
-            let name: &[u8] = entry.name;
-            if !matches!(name, b"." | b"..") {
-                names.push(name.to_vec());
-            }
-            true
-        })?;
-        if held == 0 {
-            handle.close();
-            names.sort_unstable();
-            return Ok(names);
-        }
-    }
+    handle.into_entries(|entry| names.push(entry.name.to_vec()))?;
+    names.sort_unstable();
+    Ok(names)
 }
 
 /// The names in a directory, sorted, as bytes.

@@ -137,21 +137,8 @@ impl Remote {
     pub(super) fn list(&self) -> Outcome<Vec<Vec<u8>>> {
         let handle = self.session.open(self.at(), OpenFlags::DIRECTORY, 0)?.handle;
         let mut names = Vec::new();
-        let mut cookie = 0;
-        loop {
-            let held = handle.read_directory(cookie, &mut |entry| {
-                cookie = entry.offset;
-                let name: &[u8] = entry.name;
-                if !matches!(name, b"." | b"..") {
-                    names.push(name.to_vec());
-                }
-                true
-            })?;
-            if held == 0 {
-                handle.close();
-                return Ok(names);
-            }
-        }
+        handle.into_entries(|entry| names.push(entry.name.to_vec()))?;
+        Ok(names)
     }
 
     pub(super) fn read_link(&self) -> Outcome<Vec<u8>> {
